@@ -2,6 +2,8 @@
 """A pool with the demo model, and its page in Chromium as a user has it: what is seen, pressed and written."""
 
 import argparse
+import atexit
+import functools
 import json
 import pathlib
 import shutil
@@ -216,6 +218,16 @@ class Page:
             self.driver.save_screenshot(str(arguments.screenshots / f"{name}.png"))
 
 
+@functools.cache
+def the_page():
+    """The one browser of all tests: each pool is another origin to it, and each test empties the storage and has a new page."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="quern-page-"))
+    atexit.register(shutil.rmtree, folder, True)
+    page = Page(folder)
+    atexit.register(page.driver.quit)
+    return page
+
+
 class Base(unittest.TestCase):
     context = "32768"  # room for an answer that lasts
 
@@ -226,8 +238,7 @@ class Base(unittest.TestCase):
         cls.pool = Pool(cls.folder, cls.context, *cls.make_options(), model=cls.make_model())
         cls.addClassCleanup(cls.pool.end)
         until(cls.pool.ready, "the workers are ready")
-        cls.page = Page(cls.folder)
-        cls.addClassCleanup(cls.page.driver.quit)
+        cls.page = the_page()
 
     @classmethod
     def make_options(cls):

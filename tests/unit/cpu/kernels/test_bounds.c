@@ -6,6 +6,7 @@
 #include "cpu/kernels/packing.h"
 #include "tests/unit/run.h"
 #include "tests/unit/cpu/random_weights.h"
+#include "tests/unit/cpu/tested_kernels.h"
 
 #include <math.h>
 #include <sys/mman.h>
@@ -127,7 +128,7 @@ START_TEST(products_stay_within_what_they_are_given)
     const enum format format = tested_formats[_i];
     const uint32_t block = format_traits(format)->block_elements;
     const struct kernels *kernels;
-    for (uint32_t k = 0; (kernels = kernels_at(k)); k++)
+    for (uint32_t k = 0; (kernels = tested_kernels(k)); k++)
         for (size_t r = 0; r < sizeof all_rows / sizeof *all_rows; r++)
             for (uint32_t n = 1; n <= 3; n++)
                 for (int at_begin = 0; at_begin < 2; at_begin++) {
@@ -158,7 +159,7 @@ static void recur(const struct kernels *kernels, struct fences *fences, uint32_t
 START_TEST(rows_stay_within_what_they_are_given)
 {
     const struct kernels *kernels;
-    for (uint32_t k = 0; (kernels = kernels_at(k)); k++)
+    for (uint32_t k = 0; (kernels = tested_kernels(k)); k++)
         for (uint32_t n = 1; n <= 40; n++)
             for (int at_begin = 0; at_begin < 2; at_begin++) {
                 struct fences fences = {.at_begin = at_begin};
@@ -191,7 +192,7 @@ END_TEST
 START_TEST(attention_stays_within_a_block)
 {
     const struct kernels *kernels;
-    for (uint32_t k = 0; (kernels = kernels_at(k)); k++)
+    for (uint32_t k = 0; (kernels = tested_kernels(k)); k++)
         for (uint32_t dim = 8; dim <= 72; dim += 8)
             for (uint32_t n = 1; n <= KERNELS_QUERIES; n++)
                 for (int in_halves = 0; in_halves < 2; in_halves++) {

@@ -5,6 +5,7 @@
 #include "tests/unit/run.h"
 #include "tests/unit/cpu/activations.h"
 #include "tests/unit/cpu/random_weights.h"
+#include "tests/unit/cpu/tested_kernels.h"
 
 #include <math.h>
 
@@ -12,7 +13,7 @@
 
 START_TEST(rounding_to_8_bits_is_within_half_a_step)
 {
-    const struct kernels *kernels = kernels_at((uint32_t)_i);
+    const struct kernels *kernels = tested_kernels((uint32_t)_i);
     float values[N], scales[3], sums[3];
     int8_t quants[N];
     int16_t half_sums[6];
@@ -46,7 +47,7 @@ END_TEST
 
 START_TEST(what_is_not_finite_stays_visible)
 {
-    const struct kernels *kernels = kernels_at((uint32_t)_i);
+    const struct kernels *kernels = tested_kernels((uint32_t)_i);
     const float bad[] = {NAN, INFINITY, -INFINITY};
     for (size_t b = 0; b < 3; b++) {
         float values[32] = {1, 2, 3}, scale, sum;
@@ -69,7 +70,7 @@ END_TEST
 
 START_TEST(the_norm_is_the_root_mean_square)
 {
-    const struct kernels *kernels = kernels_at((uint32_t)_i);
+    const struct kernels *kernels = tested_kernels((uint32_t)_i);
     for (uint32_t n = 1; n <= N; n++) {
         float x[N], weight[N], out[N];
         double squares = 0;
@@ -92,7 +93,7 @@ END_TEST
 
 START_TEST(the_layer_norm_takes_the_mean_off_and_adds_a_bias)
 {
-    const struct kernels *kernels = kernels_at((uint32_t)_i);
+    const struct kernels *kernels = tested_kernels((uint32_t)_i);
     for (uint32_t n = 1; n <= N; n++) {
         float x[N], weight[N], bias[N], out[N];
         double mean = 0, squares = 0;
@@ -117,7 +118,7 @@ END_TEST
 
 START_TEST(activations_are_what_their_names_say)
 {
-    const struct kernels *kernels = kernels_at((uint32_t)_i);
+    const struct kernels *kernels = tested_kernels((uint32_t)_i);
     for (size_t a = 0; a < KINDS_OF(ACTIVATIONS); a++)
         for (float x = -30; x < 30; x += 0.37f) {
             float in[8] = {x, 0, -x, x / 7, x / 100, 1000, -1000, x}, factor[8], out[8];
@@ -145,7 +146,7 @@ END_TEST
 
 START_TEST(a_soft_cap_bends_towards_its_limit)
 {
-    const struct kernels *kernels = kernels_at((uint32_t)_i);
+    const struct kernels *kernels = tested_kernels((uint32_t)_i);
     for (float cap = 0.5f; cap < 100; cap *= 3)
         for (float x = -300; x < 300; x += 7.3f) {
             float in[8] = {x, -x, x / 10, x / 100, x / 1000, 1e9f, -1e9f, 0}, out[8];
@@ -161,7 +162,7 @@ END_TEST
 
 START_TEST(the_gate_is_exact_to_a_few_units_in_the_last_place)
 {
-    const struct kernels *kernels = kernels_at((uint32_t)_i);
+    const struct kernels *kernels = tested_kernels((uint32_t)_i);
     float gate[8], up[8], out[8];
     for (float start = -100; start < 100; start += 0.01f) {
         for (int i = 0; i < 8; i++) {
@@ -180,7 +181,7 @@ END_TEST
 
 START_TEST(the_gate_gives_the_same_bits_at_every_place)
 {
-    const struct kernels *kernels = kernels_at((uint32_t)_i);
+    const struct kernels *kernels = tested_kernels((uint32_t)_i);
     for (int round = 0; round < 1000; round++) {
         float value = random_float() * 30, gate[16], up[16], out[16];
         for (int i = 0; i < 16; i++) {
@@ -196,7 +197,7 @@ END_TEST
 
 START_TEST(every_half_precision_number_converts)
 {
-    const struct kernels *kernels = kernels_at((uint32_t)_i);
+    const struct kernels *kernels = tested_kernels((uint32_t)_i);
     for (uint32_t h = 0; h < 65536; h += 8) {
         uint16_t in[8], back[8];
         float out[8];
@@ -228,7 +229,7 @@ END_TEST
 
 START_TEST(adding_adds)
 {
-    const struct kernels *kernels = kernels_at((uint32_t)_i);
+    const struct kernels *kernels = tested_kernels((uint32_t)_i);
     float x[24], y[24], before[24];
     for (int i = 0; i < 24; i++) {
         x[i] = before[i] = random_float();
@@ -243,7 +244,7 @@ END_TEST
 static void add(TCase *tests)
 {
     int n = 0;
-    while (kernels_at((uint32_t)n))
+    while (tested_kernels((uint32_t)n))
         n++;
     tcase_add_loop_test(tests, rounding_to_8_bits_is_within_half_a_step, 0, n);
     tcase_add_loop_test(tests, what_is_not_finite_stays_visible, 0, n);

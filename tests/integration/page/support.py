@@ -111,8 +111,8 @@ class Page:
         self.driver.set_script_timeout(WAIT)
 
     def open(self, url):
-        """Opens it as in a new tab."""
-        self.driver.get(url)
+        """Opens it as in a new tab. The storage is emptied from an answer of the same origin, which has no script of its own."""
+        self.driver.get(f"{url}health")
         self.script("sessionStorage.clear(); localStorage.clear()")
         self.driver.get(url)
 

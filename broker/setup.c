@@ -51,7 +51,9 @@ static void init_tables(struct broker *broker)
 
 int broker_init(struct broker *broker, const struct options *options, struct error *err)
 {
-    *broker = (struct broker){.options = *options, .now = clock_ns(), .supervisor = {.rundir_fd = -1}};
+    broker->options = *options;
+    broker->now = clock_ns();
+    broker->supervisor.rundir_fd = -1;
     if (getrandom(&broker->secret, sizeof broker->secret, 0) != sizeof broker->secret)
         return error_set(err, -EIO, "random numbers are not available");
     init_tables(broker);

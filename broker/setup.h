@@ -8,8 +8,8 @@
 #include "common/error.h"
 
 /* Binds the sockets, takes over the vault of an earlier broker, and tells the supervisor that workers may be
- * started. On failure everything is undone, but the vault keeps its contents; the process must end. 0 or
- * -errno with the reason. */
+ * started. `broker` is all zeros, and only what is needed of it is touched. On failure everything is undone,
+ * but the vault keeps its contents; the process must end. 0 or -errno with the reason. */
 int broker_init(struct broker *broker, const struct options *options, struct error *err);
 
 /* Closes the sockets, which sends queued messages, and leaves everything else to the next broker. The process

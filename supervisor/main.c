@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -34,8 +35,10 @@ static int serve(struct options *options, struct error *err)
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
-    struct broker *broker = malloc(sizeof *broker);
-    if (!broker)
+    /* It has room for the most workers: pages come with the first touch. */
+    struct broker *broker =
+        mmap(NULL, sizeof *broker, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (broker == MAP_FAILED)
         return error_set(err, -ENOMEM, "out of memory");
     int r = broker_init(broker, options, err);
     if (r == -ENOMEM) { /* it may pass, and who dies of a signal is started again */
@@ -50,7 +53,7 @@ static int serve(struct options *options, struct error *err)
         }
         broker_deinit(broker);
     }
-    free(broker);
+    munmap(broker, sizeof *broker);
     return r;
 }
 

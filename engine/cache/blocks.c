@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "common/system/sparse.h"
+
 struct blocks {
     uint32_t n;
     uint32_t n_free;
@@ -22,13 +24,13 @@ int blocks_new(uint32_t n, struct blocks **ret_blocks)
     struct blocks *blocks = calloc(1, sizeof *blocks);
     if (!blocks)
         return -ENOMEM;
-    blocks->free = calloc((size_t)n + 1, sizeof *blocks->free);
-    blocks->holders = calloc((size_t)n + 1, sizeof *blocks->holders);
+    blocks->n = blocks->n_free = n;
+    blocks->free = sparse_new((size_t)n + 1, sizeof *blocks->free);
+    blocks->holders = sparse_new((size_t)n + 1, sizeof *blocks->holders);
     if (!blocks->free || !blocks->holders) {
         blocks_free(blocks);
         return -ENOMEM;
     }
-    blocks->n = blocks->n_free = n;
     for (uint32_t i = 0; i < n; i++)
         blocks->free[i] = n - 1 - i;
     *ret_blocks = blocks;
@@ -38,8 +40,8 @@ int blocks_new(uint32_t n, struct blocks **ret_blocks)
 struct blocks *blocks_free(struct blocks *blocks)
 {
     if (blocks) {
-        free(blocks->free);
-        free(blocks->holders);
+        sparse_free(blocks->free, (size_t)blocks->n + 1, sizeof *blocks->free);
+        sparse_free(blocks->holders, (size_t)blocks->n + 1, sizeof *blocks->holders);
     }
     free(blocks);
     return NULL;

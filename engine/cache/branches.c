@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/system/sparse.h"
+
 struct branch {
     uint64_t parent;
     uint32_t left, right;
@@ -20,9 +22,9 @@ struct branch {
 };
 
 struct branches {
-    uint32_t root;
+    uint32_t root, n;
     const int32_t (*ids)[BACKEND_BLOCK_TOKENS];
-    struct branch all[];
+    struct branch *all; /* [n] */
 };
 
 /* Where something stands in the order. */
@@ -34,9 +36,15 @@ struct key {
 
 int branches_new(uint32_t n, const int32_t (*ids)[BACKEND_BLOCK_TOKENS], struct branches **ret_branches)
 {
-    struct branches *branches = calloc(1, sizeof *branches + (size_t)n * sizeof *branches->all);
+    struct branches *branches = calloc(1, sizeof *branches);
     if (!branches)
         return -ENOMEM;
+    branches->n = n > 0 ? n : 1;
+    branches->all = sparse_new(branches->n, sizeof *branches->all);
+    if (!branches->all) {
+        free(branches);
+        return -ENOMEM;
+    }
     branches->root = BRANCHES_NONE;
     branches->ids = ids;
     *ret_branches = branches;
@@ -45,6 +53,8 @@ int branches_new(uint32_t n, const int32_t (*ids)[BACKEND_BLOCK_TOKENS], struct 
 
 struct branches *branches_free(struct branches *branches)
 {
+    if (branches)
+        sparse_free(branches->all, branches->n, sizeof *branches->all);
     free(branches);
     return NULL;
 }

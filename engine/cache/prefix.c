@@ -21,6 +21,7 @@
 #include <string.h>
 
 #include "common/hash.h"
+#include "common/system/sparse.h"
 #include "engine/cache/branches.h"
 #include "engine/cache/spaces.h"
 
@@ -49,6 +50,7 @@ struct pool {
     struct blocks *blocks;
     uint32_t *node_of; /* [total]: whose each is; NONE: the cache does not keep it */
     struct idle *idle; /* [total] */
+    size_t n;          /* entries of both, one more than there are blocks */
     uint32_t first_idle, last_idle, n_idle;
 };
 
@@ -70,13 +72,19 @@ struct prefix {
 static int pool_init(struct pool *pool, const struct backend_group *group, struct blocks *blocks)
 {
     const size_t n = (size_t)blocks_total(blocks) + 1;
-    *pool = (struct pool){.group = *group, .blocks = blocks, .first_idle = NONE, .last_idle = NONE};
+    *pool = (struct pool){.group = *group, .blocks = blocks, .n = n, .first_idle = NONE, .last_idle = NONE};
     pool->node_of = malloc(n * sizeof *pool->node_of);
-    pool->idle = malloc(n * sizeof *pool->idle);
+    pool->idle = sparse_new(n, sizeof *pool->idle);
     if (!pool->node_of || !pool->idle)
         return -ENOMEM;
     memset(pool->node_of, 0xff, n * sizeof *pool->node_of);
     return 0;
+}
+
+static void pool_deinit(struct pool *pool)
+{
+    free(pool->node_of);
+    sparse_free(pool->idle, pool->n, sizeof *pool->idle);
 }
 
 int prefix_use_snapshots(struct prefix *prefix, struct blocks *snapshots)
@@ -100,8 +108,8 @@ int prefix_new(const struct backend_group *groups, uint32_t n_groups, struct blo
     prefix->mask = 1;
     while (prefix->mask < n && prefix->mask < UINT32_MAX / 2)
         prefix->mask = prefix->mask * 2 + 1;
-    prefix->nodes = calloc((size_t)n + 1, sizeof *prefix->nodes);
-    prefix->ids = calloc((size_t)n + 1, sizeof *prefix->ids);
+    prefix->nodes = sparse_new((size_t)n + 1, sizeof *prefix->nodes);
+    prefix->ids = sparse_new((size_t)n + 1, sizeof *prefix->ids);
     prefix->buckets = malloc(((size_t)prefix->mask + 1) * sizeof *prefix->buckets);
     if (!prefix->nodes || !prefix->ids || !prefix->buckets ||
         branches_new(n, (const int32_t(*)[BACKEND_BLOCK_TOKENS])prefix->ids, &prefix->branches) < 0) {
@@ -118,14 +126,11 @@ struct prefix *prefix_free(struct prefix *prefix)
     if (!prefix)
         return NULL;
     spaces_deinit(&prefix->spaces);
-    for (uint32_t g = 0; g < prefix->n_pools; g++) {
-        free(prefix->pools[g].node_of);
-        free(prefix->pools[g].idle);
-    }
-    free(prefix->snapshots.node_of);
-    free(prefix->snapshots.idle);
-    free(prefix->nodes);
-    free(prefix->ids);
+    sparse_free(prefix->nodes, prefix->pools[0].n, sizeof *prefix->nodes);
+    sparse_free(prefix->ids, prefix->pools[0].n, sizeof *prefix->ids);
+    for (uint32_t g = 0; g < prefix->n_pools; g++)
+        pool_deinit(&prefix->pools[g]);
+    pool_deinit(&prefix->snapshots);
     free(prefix->buckets);
     branches_free(prefix->branches);
     free(prefix);

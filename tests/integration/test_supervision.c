@@ -43,11 +43,10 @@ static struct quern_worker await_worker(struct quern *client, size_t index, cons
     }
 }
 
-/* Tokens that take long enough to be disturbed in the middle of. */
-static uint32_t many_tokens(void)
-{
-    return test_is_scaled() ? 1000 : 3000;
-}
+/* Tokens that take long enough to be disturbed in the middle of: 4 s and more, where workers take their time
+ * (paced/paced_device.c). Those that take none would have to compute thousands. */
+#define MANY_TOKENS 1000
+#define PACED       "tests/integration/paced"
 
 /* As if nothing had happened. */
 static void expect_equal(const struct answer *answer, const struct answer *undisturbed)
@@ -63,6 +62,7 @@ static void expect_equal(const struct answer *answer, const struct answer *undis
 START_TEST(requests_of_a_killed_worker_go_on_elsewhere_and_it_comes_back)
 {
     enum { N = 8 };
+    pool.programs = PACED;
     pool_start(&pool, tiny_model(), "--workers", "2", "--ctx", "4096", NULL);
     struct quern *client = connect_to(pool.frontend);
     pid_t pids[2];
@@ -72,7 +72,7 @@ START_TEST(requests_of_a_killed_worker_go_on_elsewhere_and_it_comes_back)
     struct quern_request requests[N];
     for (int i = 0; i < N; i++) {
         requests[i] =
-            i % 2 ? seeded("a long way to go", many_tokens()) : endless("a long way to go", many_tokens());
+            i % 2 ? seeded("a long way to go", MANY_TOKENS) : endless("a long way to go", MANY_TOKENS);
         requests[i].seed = (uint64_t)i + 1;
         send_request(client, &requests[i], &answers[i]);
     }
@@ -114,6 +114,7 @@ END_TEST
 START_TEST(a_killed_broker_loses_no_token_and_makes_none_twice)
 {
     enum { N = 16, KILLS = 3 };
+    pool.programs = PACED;
     pool_start(&pool, tiny_model(), "--workers", "2", "--ctx", "4096", "--slots", "4", NULL);
     struct quern *client = connect_to(pool.frontend);
     struct answer undisturbed[N] = {0}, answers[N] = {0};
@@ -121,7 +122,7 @@ START_TEST(a_killed_broker_loses_no_token_and_makes_none_twice)
     pid_t before[2], after[2], broker = pool_broker_pid(&pool);
     ck_assert_int_eq(pool_worker_pids(&pool, before, 2), 2);
     for (int i = 0; i < N; i++) { /* half of them wait for a slot */
-        requests[i] = i % 2 ? seeded("it goes on", many_tokens()) : endless("it goes on", many_tokens());
+        requests[i] = i % 2 ? seeded("it goes on", MANY_TOKENS) : endless("it goes on", MANY_TOKENS);
         requests[i].seed = (uint64_t)i + 1;
         send_request(client, &requests[i], &undisturbed[i]);
     }
@@ -179,6 +180,7 @@ static pid_t start_reload(void)
 START_TEST(a_reload_under_load_is_noticed_by_no_client)
 {
     enum { N = 12 };
+    pool.programs = PACED;
     pool_start(&pool, tiny_model(), "--workers", "2", "--ctx", "4096", "--slots", "4", NULL);
     struct quern *client = connect_to(pool.frontend);
     struct answer undisturbed[N] = {0}, answers[N] = {0};
@@ -186,7 +188,7 @@ START_TEST(a_reload_under_load_is_noticed_by_no_client)
     pid_t before[2], after[2], broker = pool_broker_pid(&pool);
     ck_assert_int_eq(pool_worker_pids(&pool, before, 2), 2);
     for (int i = 0; i < N; i++) { /* long and short ones; some wait for a slot */
-        uint32_t most = i < 6 ? many_tokens() : 20;
+        uint32_t most = i < 6 ? MANY_TOKENS : 20;
         requests[i] = i % 2 ? seeded("it goes on", most) : endless("it goes on", most);
         requests[i].seed = (uint64_t)i + 1;
         send_request(client, &requests[i], &undisturbed[i]);
@@ -270,12 +272,13 @@ END_TEST
 /* Both at once: it is the broker of then that finds the worker dead. */
 START_TEST(a_stopped_worker_and_a_stopped_broker_are_noticed_by_their_lack_of_progress)
 {
+    pool.programs = PACED;
     pool_start(&pool, tiny_model(), "--workers", "1", "--ctx", "4096", NULL);
     struct quern *client = connect_to(pool.frontend);
     pid_t pid;
     ck_assert_int_eq(pool_worker_pids(&pool, &pid, 1), 1);
     struct answer answer = {0};
-    struct quern_request request = endless("about to freeze", many_tokens());
+    struct quern_request request = endless("about to freeze", MANY_TOKENS);
     send_request(client, &request, &answer);
     await_ids(client, &answer, 2, 60);
     pid_t broker = pool_broker_pid(&pool);
@@ -285,7 +288,7 @@ START_TEST(a_stopped_worker_and_a_stopped_broker_are_noticed_by_their_lack_of_pr
     ck_assert_int_ne(pool_broker_pid(&pool), broker);
     ck_assert(pool_says(&pool, "the broker stalled and was killed: restarting it", 0));
     ck_assert_msg(answer.reason == QUERN_LENGTH, "%s: %s", answer.error, answer.error_text);
-    ck_assert_uint_eq(answer.ids.len, many_tokens()); /* the worker that was started in its place went on */
+    ck_assert_uint_eq(answer.ids.len, MANY_TOKENS); /* the worker that was started in its place went on */
     answer_deinit(&answer);
     await_worker(client, 0, "ready", 2, 60);
     quern_free(client);
@@ -330,10 +333,11 @@ static void dispatch_all(struct quern **clients, int n, int seconds)
 START_TEST(a_broker_that_stood_still_blames_nobody)
 {
     enum { N = 16 };
+    pool.programs = PACED;
     pool_start(&pool, tiny_model(), "--workers", "2", "--ctx", "4096", NULL);
     struct quern *clients[N];
     struct answer answers[N] = {0};
-    struct quern_request request = endless("hold on a moment", many_tokens());
+    struct quern_request request = endless("hold on a moment", MANY_TOKENS);
     for (int i = 0; i < N; i++) {
         clients[i] = connect_to(pool.frontend);
         send_request(clients[i], &request, &answers[i]);
@@ -351,7 +355,7 @@ START_TEST(a_broker_that_stood_still_blames_nobody)
             dispatch_all(clients, N, 1);
         ck_assert_uint_eq(answers[i].ends, 1);
         ck_assert_msg(answers[i].reason == QUERN_LENGTH, "%s: %s", answers[i].error, answers[i].error_text);
-        ck_assert_uint_eq(answers[i].ids.len, many_tokens());
+        ck_assert_uint_eq(answers[i].ids.len, MANY_TOKENS);
         answer_deinit(&answers[i]);
     }
     for (size_t i = 0; i < 2; i++)

@@ -3,10 +3,12 @@
 """How long answers are where nobody says, which limit ends them, and that a small journal refuses none."""
 
 import json
+import os
+import signal
 import subprocess
 import threading
 
-from pool import BUILD, MODEL, Base, Gateway, Process, main, until
+from pool import BUILD, MODEL, Base, Gateway, Process, go_on, main, until
 
 CONTEXT = 100_000
 JOURNAL = 16  # MiB: three quarters of it hold 65,536 tokens of one answer
@@ -81,16 +83,20 @@ class SmallJournal(Limits):
 
 
     def test_the_status_tells_who_waits_for_room(self):
-        """24 answers of 9,000 tokens with 20 alternatives each, of which the journal holds a few."""
+        """12 answers of 9,000 tokens with 20 alternatives each, of which the journal holds a few; they begin together."""
         place = ("--connect", str(self.rundir))
 
         def waiting():
             told = json.loads(subprocess.run([BUILD / "quern", "status", "--json", *place], check=True, capture_output=True).stdout)
             return told["journal_waiting"]
+        worker = self.status()["workers"][0]["pid"]
+        os.kill(worker, signal.SIGSTOP)
         runs = [subprocess.Popen([BUILD / "quern", "run", *place, "--raw", "-n", "9000", "--logprobs", "20", "--json", "x"],
-                                 stdout=subprocess.DEVNULL) for _ in range(24)]
+                                 stdout=subprocess.DEVNULL) for _ in range(12)]
+        until(lambda: self.at_work() == len(runs), "the pool has them all")
+        go_on(worker)
         until(waiting, "somebody waits for room")
-        self.assertEqual([run.wait() for run in runs], [0] * 24)
+        self.assertEqual([run.wait() for run in runs], [0] * len(runs))
         until(lambda: waiting() == 0, "nobody waits any more")
 
 

@@ -71,7 +71,8 @@ class Forms:
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="quern-tc-"))
         cls.rundir = str(cls.folder / "run")
         (cls.folder / "template").write_text(TEMPLATES[cls.form])
-        cls.broker = pool.Process(cls.folder, "quern-broker", pool.MODEL, "--device", "cpu", "--chat-template",
+        # One thread: on a busy machine several wait for one another more than they compute.
+        cls.broker = pool.Process(cls.folder, "quern-broker", pool.MODEL, "--device", "cpu", "--threads", "1", "--chat-template",
                                   str(cls.folder / "template"), "--rundir", cls.rundir)
         cls.broker.says("ready:")
         cls.gateway = pool.Gateway(cls.folder, cls.rundir)

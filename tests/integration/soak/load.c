@@ -36,7 +36,7 @@ enum { JUDGES_MEMORY = 0 };
 enum { JUDGES_MEMORY = 1 };
 #endif
 
-enum { PROCESSES = 8, MAX_RUNNING = 3, PATIENCE_S = 120, LEASE_S = 5, FIRST_TOKENS = 1000 };
+enum { PROCESSES = 8, MAX_RUNNING = 3, PATIENCE_S = 120, LEASE_S = 5, FIRST_TOKENS = 1000, TIMERS_MS = 20 };
 
 struct options {
     int sessions, requests, rounds;
@@ -208,11 +208,24 @@ static bool session_turn(struct session *session)
     return !session->done;
 }
 
+/* Waits until one of those that listen has news, or timers are due. A slow one is looked at when it is its
+ * turn, whatever has come for it. */
+static void await_news(const struct session *all, int sessions, struct quern **room)
+{
+    size_t n = 0;
+    for (int i = 0; i < sessions; i++)
+        if (!all[i].slow && !all[i].done)
+            room[n++] = all[i].client;
+    if (quern_wait(room, n, -1, TIMERS_MS) != 0)
+        broken("out of memory");
+}
+
 /* One process with its share of the sessions. */
 static int run_sessions(const char *endpoint, int sessions, int requests, unsigned seed)
 {
     srand(seed);
     struct session *all = calloc((size_t)sessions, sizeof *all);
+    struct quern **room = calloc((size_t)sessions, sizeof(struct quern *));
     for (int i = 0; i < sessions; i++) {
         struct quern_error err = {{0}};
         if (quern_connect(endpoint, 30000, &all[i].client, &err) != 0) {
@@ -236,10 +249,12 @@ static int run_sessions(const char *endpoint, int sessions, int requests, unsign
             broken("no token for %d s", PATIENCE_S);
             return 1;
         }
-        usleep(500);
+        if (busy)
+            await_news(all, sessions, room);
     }
     for (int i = 0; i < sessions; i++)
         quern_free(all[i].client);
+    free(room);
     free(all);
     return 0;
 }

@@ -13,7 +13,8 @@
 #include <string.h>
 
 #define SLOTS    5
-#define STEPS    40
+#define STEPS    20
+#define PROMPT   20 /* of the first; each other is longer by one, and all but two cross a block in decodes */
 #define LOGPROBS 2
 
 static const struct synth_shape decoded_shape = {.name = "serving",
@@ -46,7 +47,7 @@ static inline struct backend *open_backend(struct model *model, enum backend_kv_
 /* Opens slot s, greedy, sampled, or with penalties, and processes its prompt. */
 static inline void open_slot(struct backend *backend, uint32_t s)
 {
-    int32_t history[30];
+    int32_t history[PROMPT + SLOTS];
     const struct backend_slot params = {.sampling = {SAMPLING_RARE_OFF, .temperature = s % 2 ? 0.9 : 0,
                                                      .top_k = s == 3 ? 20 : 0, .top_p = 0.95,
                                                      .repetition_penalty = s > 1 ? 1.2 : 1,
@@ -54,14 +55,14 @@ static inline void open_slot(struct backend *backend, uint32_t s)
                                         .n_logprobs = LOGPROBS,
                                         .end_position = 120,
                                         .history = history,
-                                        .n_history = 5 + s,
-                                        .n_prompt = 5 + s};
-    for (uint32_t i = 0; i < 5 + s; i++)
+                                        .n_history = PROMPT + s,
+                                        .n_prompt = PROMPT + s};
+    for (uint32_t i = 0; i < PROMPT + s; i++)
         history[i] = (int32_t)(3 + (s * 31 + i * 17) % 300);
     ck_assert_int_eq(quern_backend.slot_open(backend, s, &params), 0);
     const uint32_t blocks[] = {4 * s, 4 * s + 1, 4 * s + 2, 4 * s + 3};
     const struct backend_row_set prompt = {
-        .slot = s, .ids = history, .n_ids = 5 + s, .blocks = {{blocks, 4, 0}}};
+        .slot = s, .ids = history, .n_ids = PROMPT + s, .blocks = {{blocks, 4, 0}}};
     run_step(backend, &prompt, 1);
 }
 
@@ -76,7 +77,7 @@ static inline void decode(struct backend *backend, struct trace *trace)
     uint32_t positions[SLOTS];
     for (uint32_t s = 0; s < SLOTS; s++) {
         open_slot(backend, s);
-        positions[s] = 5 + s;
+        positions[s] = PROMPT + s;
     }
     for (uint32_t i = 0; i < STEPS; i++) {
         struct backend_row_set sets[SLOTS];
@@ -84,7 +85,7 @@ static inline void decode(struct backend *backend, struct trace *trace)
         int32_t first[SLOTS];
         for (uint32_t s = 0; s < n; s++) {
             first[s] = (int32_t)s;
-            bool begins = positions[s] == 5 + s;
+            bool begins = positions[s] == PROMPT + s;
             sets[s] = (struct backend_row_set){.slot = s,
                                                .position = positions[s]++,
                                                .n_ids = 1,

@@ -21,6 +21,17 @@
 #define ROW_WARPS   16 /* of a block that takes a row */
 #define ROW_THREADS (ROW_WARPS * SIMT_LANES)
 
+/* Blocks that take a row, per multiprocessor: as many as it has threads for. Left to itself, nvcc spills on
+ * Blackwell. */
+static constexpr uint32_t rows_at_once(void)
+{
+#if defined(__CUDA_ARCH__) && (__CUDA_ARCH__ == 860 || __CUDA_ARCH__ == 890 || __CUDA_ARCH__ == 1200)
+    return 1536 / ROW_THREADS;
+#else
+    return 2048 / ROW_THREADS;
+#endif
+}
+
 /* Of x / √(mean x² + ε), or of the same of x − mean x. All lanes. */
 __device__ static inline struct row_norm measure_head(const struct norm *norm, const float *x, uint32_t dim)
 {
@@ -156,7 +167,7 @@ struct row_shared {
 /* grid (rows, 2, or 1 without keys): all heads of q, or of k. The row is measured as a whole before any head
  * is written. */
 template <class KV>
-static __global__ void __launch_bounds__(ROW_THREADS)
+static __global__ void __launch_bounds__(ROW_THREADS, rows_at_once())
     heads_of_row(struct heads_step step, struct slots slots, const struct step_row *rows)
 {
     simt_start();

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "common/log.h"
 #include "common/program/program.h"
 #include "common/files/rundir.h"
+#include "common/system/sparse.h"
 #include "supervisor/supervise.h"
 
 const char *argp_program_version = "quern-broker " QUERN_VERSION;
@@ -35,10 +35,8 @@ static int serve(struct options *options, struct error *err)
     signal(SIGINT, SIG_IGN);
     signal(SIGHUP, SIG_IGN);
     signal(SIGPIPE, SIG_IGN);
-    /* It has room for the most workers: pages come with the first touch. */
-    struct broker *broker =
-        mmap(NULL, sizeof *broker, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (broker == MAP_FAILED)
+    struct broker *broker = sparse_new(1, sizeof *broker); /* it has room for the most workers */
+    if (!broker)
         return error_set(err, -ENOMEM, "out of memory");
     int r = broker_init(broker, options, err);
     if (r == -ENOMEM) { /* it may pass, and who dies of a signal is started again */
@@ -53,7 +51,7 @@ static int serve(struct options *options, struct error *err)
         }
         broker_deinit(broker);
     }
-    munmap(broker, sizeof *broker);
+    sparse_free(broker, 1, sizeof *broker);
     return r;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Sparse arrays: from the heap below a megabyte, else mapped. */
+/* Sparse arrays: small ones from the heap, large ones mapped. */
 
 #include "common/system/sparse.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#define LARGE_BYTES ((size_t)1 << 20)
+#define LARGE_BYTES ((size_t)1 << 19)
 
 void *sparse_new(size_t n, size_t size)
 {

@@ -2,7 +2,7 @@
 #ifndef COMMON_SYSTEM_SPARSE_H
 #define COMMON_SYSTEM_SPARSE_H
 
-/* Arrays that are made for the most that there can be, and of which little may be used. */
+/* What is made for the most that there can be, and of which little may be used. */
 
 #include <stddef.h>
 

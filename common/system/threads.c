@@ -48,7 +48,7 @@ struct threads {
     threads_work *work;
     void *arg;
     bool stop;
-    bool pinned; /* the caller was pinned; `before` is its old mask */
+    bool bound; /* the caller was bound; `before` is its old mask */
     cpu_set_t before;
     struct member *members; /* [n − 1] */
     struct share *shares;   /* [n] */
@@ -223,11 +223,16 @@ static void *member_main(void *arg)
 
 /* Keeps the calling thread, and those that it starts from now on, to one core. A thread may do that to itself
  * alone: in a sandbox no other is within reach. */
-static int pin_to(int cpu)
+/* Binds the calling thread to the cores of member i. */
+static int bind_as(const struct threads *threads, uint32_t i, const int *cpus, uint32_t n_cpus)
 {
     cpu_set_t set;
     CPU_ZERO(&set);
-    CPU_SET((size_t)cpu, &set);
+    if (n_cpus > threads->n)
+        for (uint32_t c = 0; c < n_cpus; c++)
+            CPU_SET((size_t)cpus[c], &set);
+    else
+        CPU_SET((size_t)cpus[i % n_cpus], &set);
     return sched_setaffinity(0, sizeof set, &set) < 0 ? -errno : 0;
 }
 
@@ -235,26 +240,26 @@ static int start_member(struct threads *threads, uint32_t i, const int *cpus, ui
 {
     struct member *member = &threads->members[i - 1];
     *member = (struct member){.threads = threads, .index = i};
-    int r = n_cpus ? pin_to(cpus[i % n_cpus]) : 0; /* which it inherits */
+    int r = n_cpus ? bind_as(threads, i, cpus, n_cpus) : 0; /* which it inherits */
     if (r == 0)
         r = -pthread_create(&member->thread, NULL, member_main, member);
     if (r < 0)
         return r;
     threads->n_started++; /* whatever comes of the rest, it has to be joined */
-    return n_cpus ? pin_to(cpus[0]) : 0;
+    return n_cpus ? bind_as(threads, 0, cpus, n_cpus) : 0;
 }
 
-static int pin_caller(struct threads *threads, const int *cpus, uint32_t n_cpus, struct error *err)
+static int bind_caller(struct threads *threads, const int *cpus, uint32_t n_cpus, struct error *err)
 {
     for (uint32_t i = 0; i < n_cpus; i++)
         if (cpus[i] < 0 || cpus[i] >= CPU_SETSIZE)
             return error_set(err, -EINVAL, "no core %d", cpus[i]);
     if (sched_getaffinity(0, sizeof threads->before, &threads->before) < 0)
         return error_set(err, -errno, "sched_getaffinity: %s", strerror(errno));
-    int r = pin_to(cpus[0]);
+    int r = bind_as(threads, 0, cpus, n_cpus);
     if (r < 0)
         return error_set(err, r, "core %d: %s", cpus[0], strerror(-r));
-    threads->pinned = true;
+    threads->bound = true;
     return 0;
 }
 
@@ -281,7 +286,7 @@ int threads_new(uint32_t n_threads, const int *cpus, uint32_t n_cpus, struct thr
     else if (r == 0)
         r = error_set(err, -ENOMEM, "not enough memory for %u threads", n_threads);
     if (r == 0 && n_cpus)
-        r = pin_caller(threads, cpus, n_cpus, err);
+        r = bind_caller(threads, cpus, n_cpus, err);
     for (uint32_t i = 1; i < n_threads && r == 0; i++) {
         r = start_member(threads, i, cpus, n_cpus);
         if (r < 0)
@@ -303,7 +308,7 @@ struct threads *threads_free(struct threads *threads)
     change(threads, &threads->job);
     for (uint32_t i = 0; i < threads->n_started; i++)
         pthread_join(threads->members[i].thread, NULL);
-    if (threads->pinned)
+    if (threads->bound)
         sched_setaffinity(0, sizeof threads->before, &threads->before);
     free(threads->members);
     free(threads->shares);

@@ -119,7 +119,7 @@ enum backend_kv_type {
  * weights. */
 struct backend_cpu_config {
     uint32_t n_threads; /* 0: all of `cpus`, else all cores; other backends: one */
-    const int *cpus;    /* cores to pin to, [n_cpus]; n_cpus 0 = unpinned */
+    const int *cpus;    /* cores to bind to as threads_new() does, [n_cpus]; n_cpus 0 = unbound */
     uint32_t n_cpus;
     bool float_activations; /* the plain path: no activation is rounded to 8 bits */
     bool portable;          /* use the plain C kernels even if faster ones could run */

@@ -87,13 +87,24 @@ static uint32_t most_siblings(const struct topology *topology)
     return most + 1;
 }
 
-/* Whether each thread got one that it can be bound to. */
+/* The cores that fewer threads than a worker's `most` cores choose among: those of its first nodes that have
+ * enough together. */
+static uint32_t cores_for(const struct topology *topology, const struct share *share, uint32_t threads,
+                          uint32_t most)
+{
+    uint32_t n = 0;
+    for (uint32_t i = share->first_node; i < share->end_node && n < threads; i++)
+        n += topology->nodes[i].n_cores;
+    return n < most ? n : most;
+}
+
+/* Whether there is one for each thread, and threads can be bound to them. */
 static bool is_complete(const struct binding *binding)
 {
     for (uint32_t i = 0; i < binding->n_cpus; i++)
         if (binding->cpus[i] >= CPU_SETSIZE)
             return false;
-    return binding->n_cpus == binding->n_threads;
+    return binding->n_cpus >= binding->n_threads;
 }
 
 static void unbind(const struct topology *topology, struct binding *binding)
@@ -119,7 +130,9 @@ void binding_decide(const struct topology *topology, uint32_t index, uint32_t n,
         n_cores += topology->nodes[i].n_cores;
     const uint32_t each = n_cores / share.n_sharers, first = share.rank * each;
     binding->n_threads = threads_of(threads, each);
-    const uint32_t most = binding->n_threads < BINDING_MOST_CPUS ? binding->n_threads : BINDING_MOST_CPUS;
+    const uint32_t wanted = binding->n_threads < each ? cores_for(topology, &share, binding->n_threads, each)
+                                                      : binding->n_threads;
+    const uint32_t most = wanted < BINDING_MOST_CPUS ? wanted : BINDING_MOST_CPUS;
     for (uint32_t sibling = 0; sibling < most_siblings(topology); sibling++)
         take_cpus(topology, &share, first, first + each, sibling, most, binding);
     if (!is_complete(binding))

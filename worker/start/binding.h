@@ -14,7 +14,7 @@
 
 struct binding {
     uint32_t n_threads;          /* ≥ 1; no more than BINDING_MOST_CPUS unless more are requested */
-    uint32_t n_cpus;             /* n_threads: thread i is bound to cpus[i]; 0: unbound */
+    uint32_t n_cpus;             /* n_threads: thread i is bound to cpus[i]; more: each to all; 0: unbound */
     int cpus[BINDING_MOST_CPUS]; /* the kernel's numbers */
     uint64_t nodes;              /* near these cores, or all: one bit per node of the topology */
 };
@@ -23,8 +23,10 @@ struct binding {
  *
  * If there is at least one node per worker, its cores are on those nodes; else the workers of a node divide
  * its cores. A core gets one thread, unless more threads are requested than the worker has cores. Threads are
- * bound if each has a hardware thread to itself and no CPU quota is below the number of cores. With such a
- * quota the system chooses the cores, because pools in other control groups would choose the same ones. */
+ * bound if each can have a hardware thread to itself and no CPU quota is below the number of cores. With such
+ * a quota the system chooses the cores, because pools in other control groups would choose the same ones. If
+ * fewer threads are requested than the worker has cores, it chooses among those of as few nodes as have
+ * enough, because other pools of this machine would choose the same ones, too. */
 void binding_decide(const struct topology *topology, uint32_t index, uint32_t n, uint32_t threads,
                     struct binding *ret_binding);
 

@@ -244,6 +244,32 @@ START_TEST(each_member_has_one_core_and_they_take_turns)
 }
 END_TEST
 
+START_TEST(members_share_a_list_that_is_longer_than_the_team)
+{
+    cpu_set_t all, set;
+    int cpus[CPU_SETSIZE];
+    uint32_t n = 0;
+    struct threads *threads;
+    ck_assert_int_eq(sched_getaffinity(0, sizeof all, &all), 0);
+    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
+        if (CPU_ISSET((size_t)cpu, &all))
+            cpus[n++] = cpu;
+    if (n < 2)
+        return;
+    ck_assert_int_eq(threads_new(n - 1, cpus, n, &threads, NULL), 0);
+    cpu_set_t *sets = calloc(n, sizeof *sets);
+    threads_run(threads, look_where, sets);
+    for (uint32_t i = 0; i < n - 1; i++)
+        ck_assert(CPU_EQUAL(&sets[i], &all));
+    threads_free(threads);
+    ck_assert_int_eq(threads_new(n - 1, (int[]){cpus[1]}, 1, &threads, NULL), 0);
+    ck_assert_int_eq(sched_getaffinity(0, sizeof set, &set), 0);
+    ck_assert_int_eq(CPU_COUNT(&set), 1);
+    threads_free(threads);
+    free(sets);
+}
+END_TEST
+
 START_TEST(who_names_no_number_gets_as_many_as_run_here)
 {
     struct threads *threads;
@@ -330,6 +356,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_team_wakes_after_a_pause);
     tcase_add_test(tests, the_caller_gets_its_cores_back);
     tcase_add_test(tests, each_member_has_one_core_and_they_take_turns);
+    tcase_add_test(tests, members_share_a_list_that_is_longer_than_the_team);
     tcase_add_test(tests, who_names_no_number_gets_as_many_as_run_here);
     tcase_add_test(tests, a_core_that_is_not_there_is_named);
     tcase_add_loop_test(tests, a_core_that_goes_away_meanwhile_leaves_no_member_behind, 1, 6);

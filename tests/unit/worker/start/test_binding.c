@@ -58,9 +58,22 @@ END_TEST
 START_TEST(threads_asked_for_are_given_and_bound_only_if_they_fit)
 {
     struct topology *t = machine("core:5 pu:1");
-    ck_assert_str_eq(decided(t, 1, 2, 1), "1: 2 on 1");
+    ck_assert_str_eq(decided(t, 1, 2, 1), "1: 2,3 on 1");
     ck_assert_str_eq(decided(t, 1, 2, 3), "3: on 1");
     ck_assert_str_eq(decided(t, 0, 1, 1024), "1024: on 1");
+    topology_free(t);
+}
+END_TEST
+
+/* Another pool would take the same of them. */
+START_TEST(fewer_threads_than_cores_choose_among_those_of_few_nodes)
+{
+    struct topology *t = machine("node:3 core:2 pu:2");
+    ck_assert_str_eq(decided(t, 0, 1, 1), "1: 0,2 on 1");
+    ck_assert_str_eq(decided(t, 0, 1, 3), "3: 0,2,4,6 on 3");
+    ck_assert_str_eq(decided(t, 0, 1, 5), "5: 0,2,4,6,8,10 on 7");
+    ck_assert_str_eq(decided(t, 1, 2, 1), "1: 4,6 on 2");
+    ck_assert_str_eq(decided(t, 3, 4, 1), "1: 2 on 1");
     topology_free(t);
 }
 END_TEST
@@ -95,7 +108,7 @@ START_TEST(workers_are_dealt_to_nodes)
     ck_assert_str_eq(decided(t, 1, 3, 0), "4: 1,3,5,7 on 2");
     ck_assert_str_eq(decided(t, 2, 3, 0), "2: 4,6 on 1");
     ck_assert_str_eq(decided(t, 3, 4, 0), "2: 5,7 on 2");
-    ck_assert_str_eq(decided(t, 0, 1, 3), "3: 0,2,4 on 1"); /* few threads are near each other */
+    ck_assert_str_eq(decided(t, 0, 1, 3), "3: 0,2,4,6 on 1"); /* few threads are near each other */
     ck_assert_str_eq(decided(t, 1, 2, 8), "8: 1,3,5,7,9,11,13,15 on 2");
     ck_assert_str_eq(decided(t, 5, 2, 0), "4: 1,3,5,7 on 2"); /* a place is never beyond the workers */
     topology_free(t);
@@ -158,7 +171,7 @@ START_TEST(no_hardware_thread_is_given_twice)
                     binding_decide(t, i, n, threads, &b);
                     ck_assert_uint_ge(b.n_threads, 1);
                     ck_assert(threads == 0 || b.n_threads == threads);
-                    ck_assert(b.n_cpus == 0 || b.n_cpus == b.n_threads);
+                    ck_assert(b.n_cpus == 0 || b.n_cpus >= b.n_threads);
                     ck_assert_uint_ne(b.nodes, 0);
                     for (uint32_t c = 0; c < b.n_cpus; c++) {
                         ck_assert(b.cpus[c] >= 0 && b.cpus[c] < (int)t->n_cpus && !taken[b.cpus[c]]);
@@ -268,6 +281,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, workers_share_the_cores_without_overlap);
     tcase_add_test(tests, too_many_workers_get_one_thread_and_no_core_of_their_own);
     tcase_add_test(tests, threads_asked_for_are_given_and_bound_only_if_they_fit);
+    tcase_add_test(tests, fewer_threads_than_cores_choose_among_those_of_few_nodes);
     tcase_add_test(tests, a_core_has_one_thread_unless_more_are_asked_for);
     tcase_add_test(tests, workers_are_dealt_to_nodes);
     tcase_add_test(tests, few_workers_have_several_nodes_each);

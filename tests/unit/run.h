@@ -26,6 +26,12 @@ static inline bool test_is_scaled(void)
     return getenv("QUERN_TEST_SCALE") != NULL;
 }
 
+/* Whether only races are looked for, as under TSan: what differs in answers or sizes alone is left out. */
+static inline bool test_is_for_races(void)
+{
+    return getenv("QUERN_RACES_ONLY") != NULL;
+}
+
 /* `n` rounds, or that share of them. */
 static inline int test_rounds(int n)
 {

@@ -286,19 +286,19 @@ START_TEST(a_sample_depends_on_seed_and_position_alone)
 }
 END_TEST
 
-/* 100,000 draws over consecutive positions; the bound is the 1 − 10⁻⁴ quantile for the degrees of freedom. */
+/* Many draws over consecutive positions; the bound is the 1 − 10⁻⁴ quantile for the degrees of freedom. */
 static void check_distribution(const float *logits, const double *p, uint32_t n,
                                const struct sampling *sampling, double bound)
 {
-    enum { DRAWS = 100000 };
+    const uint32_t draws = test_is_scaled() ? 5000 : 100000;
     uint32_t counts[32] = {0};
     struct sampler *sampler;
     ck_assert_int_eq(sampler_new(n, &sampler), 0);
-    for (uint64_t i = 0; i < DRAWS; i++)
+    for (uint64_t i = 0; i < draws; i++)
         counts[sample_at(sampler, logits, sampling, i)]++;
     double chi = 0;
     for (uint32_t i = 0; i < n; i++) {
-        double expected = p[i] * DRAWS;
+        double expected = p[i] * draws;
         if (expected == 0)
             ck_assert_uint_eq(counts[i], 0);
         else

@@ -89,9 +89,18 @@ START_TEST(every_tensor_comes_out_near_what_it_was)
 }
 END_TEST
 
+static bool is_alike(const struct synth_shape *a, const struct synth_shape *b)
+{
+    return a->architecture && b->architecture && strcmp(a->architecture, b->architecture) == 0 &&
+           !a->n_experts == !b->n_experts && !a->n_borrowing_layers == !b->n_borrowing_layers &&
+           a->n_labels == b->n_labels;
+}
+
 START_TEST(every_architecture_opens_when_it_was_quantized)
 {
     for (const struct synth_shape *known = synth_shapes; known->name; known++) {
+        if (test_is_scaled() && known > synth_shapes && is_alike(known, known - 1))
+            continue;
         struct synth_shape shape = *known;
         struct error err;
         struct model *model;
@@ -102,6 +111,7 @@ START_TEST(every_architecture_opens_when_it_was_quantized)
         shape.n_borrowing_layers = shape.n_borrowing_layers ? 1 : 0;
         shape.n_embd = shape.n_ff = 64;
         shape.n_expert_ff = shape.n_expert_ff ? 32 : 0;
+        shape.n_experts = shape.n_experts < 16 ? shape.n_experts : 16; /* more take longer, and that is all */
         synth(&shape, "F32");
         gguf_free(quantize("Q4_K_M", 1));
         ck_assert_msg(model_open(out, true, &model, &err) == 0, "%s", err.text);
@@ -342,7 +352,8 @@ static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, set_up, tear_down);
     tcase_add_test(tests, every_tensor_comes_out_near_what_it_was);
-    tcase_add_test(tests, every_architecture_opens_when_it_was_quantized);
+    if (!test_is_for_races()) /* one thread */
+        tcase_add_test(tests, every_architecture_opens_when_it_was_quantized);
     tcase_add_test(tests, experts_in_mxfp4_stay_what_they_are);
     tcase_add_test(tests, metadata_is_kept_but_for_the_file_type);
     tcase_add_test(tests, threads_do_not_change_the_result);

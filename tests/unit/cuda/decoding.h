@@ -12,10 +12,13 @@
 #include <errno.h>
 #include <string.h>
 
-#define SLOTS    5
-#define STEPS    20
-#define PROMPT   20 /* of the first; each other is longer by one, and all but two cross a block in decodes */
-#define LOGPROBS 2
+#define SLOTS      5
+#define STEPS      (test_is_scaled() ? 10 : MOST_STEPS)
+#define MOST_STEPS 20
+/* Of the first; each other is longer by one, and all but one or two cross a block in decodes. */
+#define PROMPT      (test_is_scaled() ? 26u : 20u)
+#define MOST_PROMPT 26
+#define LOGPROBS    2
 
 static const struct synth_shape decoded_shape = {.name = "serving",
                                                  .n_vocab = 360,
@@ -47,7 +50,7 @@ static inline struct backend *open_backend(struct model *model, enum backend_kv_
 /* Opens slot s, greedy, sampled, or with penalties, and processes its prompt. */
 static inline void open_slot(struct backend *backend, uint32_t s)
 {
-    int32_t history[PROMPT + SLOTS];
+    int32_t history[MOST_PROMPT + SLOTS];
     const struct backend_slot params = {.sampling = {SAMPLING_RARE_OFF, .temperature = s % 2 ? 0.9 : 0,
                                                      .top_k = s == 3 ? 20 : 0, .top_p = 0.95,
                                                      .repetition_penalty = s > 1 ? 1.2 : 1,
@@ -67,8 +70,8 @@ static inline void open_slot(struct backend *backend, uint32_t s)
 }
 
 struct trace {
-    int32_t ids[STEPS][SLOTS];
-    struct logprob logprobs[STEPS][SLOTS][LOGPROBS];
+    int32_t ids[MOST_STEPS][SLOTS];
+    struct logprob logprobs[MOST_STEPS][SLOTS][LOGPROBS];
 };
 
 /* Decodes, adding a sequence every few steps, so that every bucket up to SLOTS is used. */
@@ -79,9 +82,9 @@ static inline void decode(struct backend *backend, struct trace *trace)
         open_slot(backend, s);
         positions[s] = PROMPT + s;
     }
-    for (uint32_t i = 0; i < STEPS; i++) {
+    for (uint32_t i = 0, steps = STEPS; i < steps; i++) {
         struct backend_row_set sets[SLOTS];
-        const uint32_t n = 1 + i * SLOTS / STEPS;
+        const uint32_t n = 1 + i * SLOTS / steps;
         int32_t first[SLOTS];
         for (uint32_t s = 0; s < n; s++) {
             first[s] = (int32_t)s;

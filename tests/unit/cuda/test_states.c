@@ -132,13 +132,14 @@ static void feed_whole(uint32_t snapshot)
 START_TEST(bits_do_not_depend_on_chunks)
 {
     static const uint32_t chunks[] = {1, 3, 33};
+    const uint32_t end = test_is_scaled() ? 36 : ROWS; /* in the second block */
     set_up();
     feed_whole(0);
     for (uint32_t i = 0; i < 3; i++) {
-        const struct feeding cut = {.slot = 1 + i, .end = ROWS, .chunk = chunks[i]};
+        const struct feeding cut = {.slot = 1 + i, .end = end, .chunk = chunks[i]};
         ck_assert_int_eq(open_slot(1 + i, 0, 0), 0);
         feed(&cut, again);
-        must_be_equal(0, ROWS);
+        must_be_equal(0, end);
     }
     tear_down();
 }

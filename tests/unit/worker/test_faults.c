@@ -325,7 +325,7 @@ static int submit_one(struct engine *engine, uint64_t tag, struct grammar *gramm
         .tag = tag,
         .prompt = prompt,
         .n_prompt = n,
-        .max_tokens = 12,
+        .max_tokens = test_is_scaled() ? 4 : 12,
         .sampling = {SAMPLING_RARE_OFF, .temperature = tag % 2, .top_p = 0.9,
                      .repetition_penalty = tag == 3 ? 1.1 : 1, .logit_bias = {&bias, tag == 2}, .seed = tag},
         .stop = &stop,
@@ -433,10 +433,10 @@ START_TEST(engines)
     ck_assert_int_eq(model_open(model_path, true, &model, &err), 0);
     is_known = false;
     ck_assert_msg(use_cpu(&err) == 0 && is_known && !wrong[0], "%s%s", err.text, wrong);
-    sweep(FAULT_MEMORY, 16, use_cpu);
-    sweep(FAULT_MAPPING, 10, use_cpu);
-    sweep(FAULT_DESCRIPTORS, 10, use_cpu);
-    sweep(FAULT_THREADS, 10, use_cpu);
+    sweep(FAULT_MEMORY, (unsigned)test_rounds(16), use_cpu);
+    sweep(FAULT_MAPPING, (unsigned)test_rounds(10), use_cpu);
+    sweep(FAULT_DESCRIPTORS, (unsigned)test_rounds(10), use_cpu);
+    sweep(FAULT_THREADS, (unsigned)test_rounds(10), use_cpu);
     model = model_free(model);
 }
 END_TEST

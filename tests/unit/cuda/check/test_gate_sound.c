@@ -33,7 +33,7 @@ START_TEST(a_sound_device_passes_whatever_room_there_is)
     } rooms[] = {{1, 1}, {1, 2}, {1, 31}, {1, 32}, {2, 33}, {3, 64}, {9, 96}};
     struct error err;
     model = make_model(&odd_shape, "F32");
-    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++)
+    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i += test_is_scaled() ? 3 : 1)
         ck_assert_msg(
             open_with("QUERN_EAGER", i % 2 ? "1" : "0", rooms[i].n_slots, rooms[i].n_context, &err) == 0,
             "%s", err.text);
@@ -59,7 +59,7 @@ START_TEST(a_sound_device_passes_far_along_too)
     shapes[2].n_experts_used = 3;
     shapes[2].n_expert_ff = 96;
     model = make_model(&shapes[_i], _i == 1 ? "BF16" : "Q4_K_M");
-    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++) {
+    for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i += test_is_scaled() ? 7 : 1) {
         const struct backend_config sizes = {
             .n_slots = 1, .n_context = rooms[i].n_context, .max_rows = rooms[i].max_rows, .invariant = i % 2};
         kv_type = kv_types[i % 3];
@@ -101,27 +101,34 @@ static struct model *make_differing(void)
     return differing;
 }
 
-/* What only some families have: near and far, kept in either type, and invariant. */
+#define FAMILIES        12
+#define SCALED_FAMILIES 4
+
+/* What only some families have: near and far, kept in either type, and invariant. Where everything is slow,
+ * those that have most between them, each in one way. */
 START_TEST(a_sound_device_passes_with_models_of_every_family)
 {
+    static const int most[SCALED_FAMILIES] = {0, 2, 6, 11};
+    const bool scaled = test_is_scaled();
+    const int family = scaled ? most[_i] : _i;
     const struct synth_shape shapes[] = {experts_of("gpt-oss", 0), experts_of("granitemoe", 300),
                                          hybrid_of("qwen35"),      hybrid_of("qwen35moe"),
                                          odd_hybrid_shape,         beside_shape(),
                                          borrowing_shape};
     struct error err;
-    model = _i == 0   ? make_model(&shapes[0], "Q8_0")
-            : _i == 1 ? make_model(&shapes[1], "Q4_K_M")
-            : _i == 2 ? make_growing()
-            : _i == 8 ? make_model(&differing_shape, "Q4_K_M")
-            : _i == 9 ? make_differing()
-            : _i > 9  ? make_model(&shapes[_i - 5], _i == 10 ? "Q4_K_M" : "F32")
-            : _i < 5  ? make_of(_i == 3 ? "olmo2" : "smollm3")
-                      : make_model(&shapes[_i - 3], _i == 7 ? "F32" : "Q4_K_M");
-    model->layers[1].traits.parallel = _i == 1; /* what the shared expert gives has a place of its own */
-    for (int invariant = 0; invariant < 2; invariant++) {
+    model = family == 0   ? make_model(&shapes[0], "Q8_0")
+            : family == 1 ? make_model(&shapes[1], "Q4_K_M")
+            : family == 2 ? make_growing()
+            : family == 8 ? make_model(&differing_shape, "Q4_K_M")
+            : family == 9 ? make_differing()
+            : family > 9  ? make_model(&shapes[family - 5], family == 10 ? "Q4_K_M" : "F32")
+            : family < 5  ? make_of(family == 3 ? "olmo2" : "smollm3")
+                          : make_model(&shapes[family - 3], family == 7 ? "F32" : "Q4_K_M");
+    model->layers[1].traits.parallel = family == 1; /* what the shared expert gives has a place of its own */
+    for (int invariant = scaled && _i % 2; invariant < (scaled ? _i % 2 + 1 : 2); invariant++) {
         const struct backend_config sizes = {
             .n_slots = 3, .n_context = 600, .max_rows = 128, .invariant = invariant};
-        kv_type = kv_types[invariant ? _i % 2 * 2 : 1];
+        kv_type = kv_types[invariant ? family % 2 * 2 : 1];
         ck_assert_msg(open_sized("QUERN_EAGER", "0", &sizes, &err) == 0, "%s: %s", model->params.architecture,
                       err.text);
     }
@@ -148,7 +155,7 @@ START_TEST(looking_far_along_costs_no_more_of_a_deeper_model)
     const struct backend_config near = {.n_slots = 2, .n_context = 96, .max_rows = 64};
     uint64_t cost[2];
     for (uint32_t i = 0; i < 2; i++) {
-        shape.n_layers = i ? 9 : 2;
+        shape.n_layers = !i ? 2 : test_is_scaled() ? 3 : 9;
         model = make_model(&shape, "Q8_0");
         cost[i] = launches_of(&far) - launches_of(&near);
         model_free(model);
@@ -207,10 +214,11 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_sound_device_passes_whatever_room_there_is);
     tcase_add_loop_test(tests, a_sound_device_passes_far_along_too, 0, test_is_scaled() ? 1 : 3);
     tcase_add_loop_test(tests, a_sound_device_passes_with_models_of_every_family, 0,
-                        test_is_scaled() ? 6 : 12);
+                        test_is_scaled() ? SCALED_FAMILIES : FAMILIES);
     tcase_add_test(tests, looking_far_along_costs_no_more_of_a_deeper_model);
     tcase_add_test(tests, sinks_that_are_no_numbers_do_not_speak_against_the_device_either);
-    tcase_add_loop_test(tests, a_model_that_is_broken_does_not_speak_against_the_device, 0, 3);
+    tcase_add_loop_test(tests, a_model_that_is_broken_does_not_speak_against_the_device, 0,
+                        test_is_scaled() ? 1 : 3);
 }
 
 int main(void)

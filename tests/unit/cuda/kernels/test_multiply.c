@@ -97,14 +97,20 @@ static const uint32_t row_counts[] = {1, 2, 3, 4, 5, 9, 17, 33, MOST_ROWS};
 START_TEST(products_are_those_of_the_format)
 {
     enum format format = tested_formats[_i];
+    const bool scaled = test_is_scaled();
     open_device();
     for (int shape = 0; shape < 4; shape++) {
+        /* Where everything is slow, every other count for a format, the rest for the next. */
+        const size_t first = scaled ? (size_t)(_i + shape) % 2 : 0;
+        if (scaled && shape == 2)
+            continue;
         uint32_t n_columns = columns_of(format, (uint32_t[]){70, 513, 1301, 2300}[shape]);
         struct weights weights =
             make_weights(format, (uint32_t[]){1, 37, 18, 71}[shape], n_columns, shape == 1);
         struct inputs inputs = make_inputs(n_columns, MOST_ROWS, fill_random);
         /* The largest shape costs most and meets two ways at least: the last counts do. */
-        for (size_t n = shape == 3 ? N_ROW_COUNTS - 2 : 0; n < N_ROW_COUNTS - (shape < 3); n++) {
+        for (size_t n = first + (shape == 3 ? N_ROW_COUNTS - 2 : 0); n < N_ROW_COUNTS - (shape < 3);
+             n += scaled ? 2 : 1) {
             float *out = multiply(&weights, &inputs.x, row_counts[n], false);
             check_products(&weights, &inputs, out, row_counts[n]);
             if (shape > 0 && row_counts[n] == 33) /* of a few outputs one may be near zero */
@@ -122,12 +128,13 @@ START_TEST(reproducible_rows_are_the_same_bits_in_any_number_of_rows)
 {
     enum format format = tested_formats[_i];
     uint32_t n_columns = columns_of(format, 2200), n_outputs = 20;
+    const bool scaled = test_is_scaled();
     open_device();
     struct weights weights = make_weights(format, n_outputs, n_columns, true);
     struct inputs inputs = make_inputs(n_columns, MOST_ROWS, fill_random);
     float *all = multiply(&weights, &inputs.x, MOST_ROWS, true);
     check_products(&weights, &inputs, all, MOST_ROWS);
-    for (size_t c = 0; c < N_ROW_COUNTS; c++) {
+    for (size_t c = scaled ? (size_t)_i % 3 : 0; c < N_ROW_COUNTS; c += scaled ? 3 : 1) {
         uint32_t n = row_counts[c];
         for (uint32_t first = 0; first + n <= MOST_ROWS; first += 37) {
             const struct device_activations x = inputs_from(&inputs, first);
@@ -172,10 +179,11 @@ START_TEST(shared_tiles_have_the_bits_of_whole_ones)
     static const uint32_t counts[] = {33, 64, MOST_ROWS}, multiprocessors[] = {1, 2, 4, 20};
     enum format format = tested_formats[_i];
     const uint32_t n_outputs = 130, n_columns = columns_of(format, 1100);
+    const bool scaled = test_is_scaled();
     open_device();
     struct weights weights = make_weights(format, n_outputs, n_columns, true);
     struct inputs inputs = make_inputs(n_columns, MOST_ROWS, fill_random);
-    for (int m = 0; m < 4; m++) {
+    for (int m = scaled ? _i % 4 : 0; m < 4; m += scaled ? 4 : 1) {
         const struct multiply_scratch scratch = make_scratch(multiprocessors[m]);
         const uint32_t n = counts[(m + _i) % 3];
         float *whole = multiply(&weights, &inputs.x, n, m % 2);
@@ -337,7 +345,8 @@ START_TEST(matrices_of_a_launch_are_shared_together)
                                  make_weights(FORMAT_F16, 5, 700, false),
                                  make_weights(FORMAT_Q6_K, 64, 768, false)};
     struct inputs inputs = make_inputs(700, MOST_ROWS, fill_random);
-    for (uint32_t n_multiprocessors = 1; n_multiprocessors < 9; n_multiprocessors++) {
+    for (uint32_t n_multiprocessors = 1; n_multiprocessors < 9;
+         n_multiprocessors += test_is_scaled() ? 3 : 1) {
         const struct multiply_scratch scratch = make_scratch(n_multiprocessors);
         struct device_product products[3];
         uint64_t launches;
@@ -396,7 +405,7 @@ END_TEST
  * that of three matrices; those in between launch the same kernels with other numbers. */
 static void add(TCase *tests)
 {
-    const int n = getenv("QUERN_RACES_ONLY") ? 1 : (int)N_TESTED_FORMATS;
+    const int n = test_is_for_races() ? 1 : (int)N_TESTED_FORMATS;
     tcase_add_loop_test(tests, products_are_those_of_the_format, 0, (int)N_TESTED_FORMATS);
     tcase_add_loop_test(tests, reproducible_rows_are_the_same_bits_in_any_number_of_rows, 0, n);
     tcase_add_loop_test(tests, shared_tiles_have_the_bits_of_whole_ones, 0, n);

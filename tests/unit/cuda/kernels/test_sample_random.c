@@ -173,6 +173,7 @@ static void run_random_steps(uint32_t vocab, uint32_t n_steps)
 {
     set_up(vocab);
     n_steps = getenv("QUERN_EMU_SHUFFLE") ? (n_steps + 5) / 6 : n_steps;
+    n_steps = test_is_scaled() ? (n_steps + 2) / 3 : n_steps;
     for (uint32_t i = 0; i < n_words; i++)
         mask[i] = i % 5 == 2 ? 0x0ffffff0 : UINT32_MAX;
     for (uint32_t i = 0; i < n_steps; i++) {

@@ -411,7 +411,7 @@ START_TEST(the_pool_benchmark_takes_an_odd_number_of_requests)
 }
 END_TEST
 
-/* As much of a llama-server as the benchmark asks for; it wants a prompt of 2,000 ids. */
+/* As much of a llama-server as the benchmark asks for; it wants a prompt of so many ids. */
 static const char llama_server[] =
     "#!/usr/bin/env python3\n"
     "import json, sys, http.server\n"
@@ -420,7 +420,7 @@ static const char llama_server[] =
     "    def do_GET(self): self.answer(200 if self.path == '/health' else 404)\n"
     "    def do_POST(self):\n"
     "        asked = json.loads(self.rfile.read(int(self.headers['Content-Length'])))\n"
-    "        good = len(asked['prompt']) == 2000 and asked['n_predict'] == 1 and asked['cache_prompt'] is "
+    "        good = len(asked['prompt']) == %d and asked['n_predict'] == 1 and asked['cache_prompt'] is "
     "True\n"
     "        self.answer(200 if good and self.path == '/completion' else 400)\n"
     "    def answer(self, status):\n"
@@ -448,11 +448,14 @@ START_TEST(the_prefix_benchmark_reaches_what_can_be_counted)
     } expected[] = {{"again", 0, 1000}, {"llama", 0, 1000},  {"restart", 0, 1000}, {"other", 0, 1000},
                     {"chat", 0, 1.1},   {"tenants", 0.8, 1}, {"tenants", 1, 2},    {"tenants", 0, 1},
                     {"tenants", 0, 1},  {"at once", 1, 1.5}};
-    char text[4096], *line = text, server[RUNDIR_PATH_MAX + 32];
+    const bool few = test_is_scaled();
+    char text[4096], *line = text, server[RUNDIR_PATH_MAX + 32], program[sizeof llama_server + 16];
     snprintf(server, sizeof server, "%s/llama-server", dir);
-    write_program(server, llama_server);
-    ck_assert_int_eq(run_program(text, sizeof text, "quern", "bench", "prefix", "--json", "-r", "1", "-s",
-                                 "400", "--llama-server", server, NULL),
+    snprintf(program, sizeof program, llama_server, few ? 512 : 2000);
+    write_program(server, program);
+    ck_assert_int_eq(run_program(text, sizeof text, "quern", "bench", "prefix", "--json", "-r", "1", "-n",
+                                 few ? "512" : "2000", "-s", few ? "200" : "400", "--llama-server", server,
+                                 NULL),
                      0);
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
         json_t *json = json_loads(line, JSON_DISABLE_EOF_CHECK, NULL);

@@ -45,8 +45,12 @@ static struct quern_worker await_worker(struct quern *client, size_t index, cons
 
 /* Tokens that take long enough to be disturbed in the middle of: 4 s and more, where workers take their time
  * (paced/paced_device.c). Those that take none would have to compute thousands. */
-#define MANY_TOKENS 1000
-#define PACED       "tests/integration/paced"
+static uint32_t many_tokens(void)
+{
+    return test_is_scaled() ? 300 : 1000; /* under a sanitizer a token takes twice as long */
+}
+
+#define PACED "tests/integration/paced"
 
 /* As if nothing had happened. */
 static void expect_equal(const struct answer *answer, const struct answer *undisturbed)
@@ -72,7 +76,7 @@ START_TEST(requests_of_a_killed_worker_go_on_elsewhere_and_it_comes_back)
     struct quern_request requests[N];
     for (int i = 0; i < N; i++) {
         requests[i] =
-            i % 2 ? seeded("a long way to go", MANY_TOKENS) : endless("a long way to go", MANY_TOKENS);
+            i % 2 ? seeded("a long way to go", many_tokens()) : endless("a long way to go", many_tokens());
         requests[i].seed = (uint64_t)i + 1;
         send_request(client, &requests[i], &answers[i]);
     }
@@ -122,7 +126,7 @@ START_TEST(a_killed_broker_loses_no_token_and_makes_none_twice)
     pid_t before[2], after[2], broker = pool_broker_pid(&pool);
     ck_assert_int_eq(pool_worker_pids(&pool, before, 2), 2);
     for (int i = 0; i < N; i++) { /* half of them wait for a slot */
-        requests[i] = i % 2 ? seeded("it goes on", MANY_TOKENS) : endless("it goes on", MANY_TOKENS);
+        requests[i] = i % 2 ? seeded("it goes on", many_tokens()) : endless("it goes on", many_tokens());
         requests[i].seed = (uint64_t)i + 1;
         send_request(client, &requests[i], &undisturbed[i]);
     }
@@ -188,7 +192,7 @@ START_TEST(a_reload_under_load_is_noticed_by_no_client)
     pid_t before[2], after[2], broker = pool_broker_pid(&pool);
     ck_assert_int_eq(pool_worker_pids(&pool, before, 2), 2);
     for (int i = 0; i < N; i++) { /* long and short ones; some wait for a slot */
-        uint32_t most = i < 6 ? MANY_TOKENS : 20;
+        uint32_t most = i < 6 ? many_tokens() : 20;
         requests[i] = i % 2 ? seeded("it goes on", most) : endless("it goes on", most);
         requests[i].seed = (uint64_t)i + 1;
         send_request(client, &requests[i], &undisturbed[i]);
@@ -278,7 +282,7 @@ START_TEST(a_stopped_worker_and_a_stopped_broker_are_noticed_by_their_lack_of_pr
     pid_t pid;
     ck_assert_int_eq(pool_worker_pids(&pool, &pid, 1), 1);
     struct answer answer = {0};
-    struct quern_request request = endless("about to freeze", MANY_TOKENS);
+    struct quern_request request = endless("about to freeze", many_tokens());
     send_request(client, &request, &answer);
     await_ids(client, &answer, 2, 60);
     pid_t broker = pool_broker_pid(&pool);
@@ -288,7 +292,7 @@ START_TEST(a_stopped_worker_and_a_stopped_broker_are_noticed_by_their_lack_of_pr
     ck_assert_int_ne(pool_broker_pid(&pool), broker);
     ck_assert(pool_says(&pool, "the broker stalled and was killed: restarting it", 0));
     ck_assert_msg(answer.reason == QUERN_LENGTH, "%s: %s", answer.error, answer.error_text);
-    ck_assert_uint_eq(answer.ids.len, MANY_TOKENS); /* the worker that was started in its place went on */
+    ck_assert_uint_eq(answer.ids.len, many_tokens()); /* the worker that was started in its place went on */
     answer_deinit(&answer);
     await_worker(client, 0, "ready", 2, 60);
     quern_free(client);
@@ -305,7 +309,7 @@ START_TEST(a_worker_that_is_told_to_end_finishes_what_it_began_and_no_request_is
     pid_t pids[2];
     ck_assert_int_eq(pool_worker_pids(&pool, pids, 2), 2);
     for (int i = 0; i < N; i++)
-        ask(client, "who answers this?", i < 4 ? 1000 : 20, &answers[i]);
+        ask(client, "who answers this?", i < 4 ? many_tokens() : 20, &answers[i]);
     for (int i = 0; i < 4; i++)
         await_ids(client, &answers[i], 2, 60);
     ck_assert_int_eq(kill(pids[0], SIGTERM), 0);
@@ -337,7 +341,7 @@ START_TEST(a_broker_that_stood_still_blames_nobody)
     pool_start(&pool, tiny_model(), "--workers", "2", "--ctx", "4096", NULL);
     struct quern *clients[N];
     struct answer answers[N] = {0};
-    struct quern_request request = endless("hold on a moment", MANY_TOKENS);
+    struct quern_request request = endless("hold on a moment", many_tokens());
     for (int i = 0; i < N; i++) {
         clients[i] = connect_to(pool.frontend);
         send_request(clients[i], &request, &answers[i]);
@@ -355,7 +359,7 @@ START_TEST(a_broker_that_stood_still_blames_nobody)
             dispatch_all(clients, N, 1);
         ck_assert_uint_eq(answers[i].ends, 1);
         ck_assert_msg(answers[i].reason == QUERN_LENGTH, "%s: %s", answers[i].error, answers[i].error_text);
-        ck_assert_uint_eq(answers[i].ids.len, MANY_TOKENS);
+        ck_assert_uint_eq(answers[i].ids.len, many_tokens());
         answer_deinit(&answers[i]);
     }
     for (size_t i = 0; i < 2; i++)
@@ -375,7 +379,8 @@ static const struct quern_status *status_of(struct quern *client)
 }
 
 #define LONG_RUN                                                                                             \
-    "run", "--connect", pool.rundir, "--raw", "--ids", "--seed", "7", "-n", "3000", "wait for me", NULL
+    "run", "--connect", pool.rundir, "--raw", "--ids", "--seed", "7", "-n",                                  \
+        test_is_scaled() ? "1000" : "3000", "wait for me", NULL
 
 static pid_t start_long_run(int *ret_out)
 {

@@ -67,25 +67,33 @@ static struct drafted drafted_of(const char *text)
 
 START_TEST(a_benchmark_of_drafts_compares_two_texts)
 {
+    const unsigned n = test_is_scaled() ? 60 : 300, rounds = test_is_scaled() ? 1 : 3;
+    char command[128], measured[128];
     static const char *const texts[] = {"\nrepeating ", "\nrandom "};
-    ck_assert_msg(shell("$Q/quern bench draft --device cpu -n 300 -r 3 $MODEL") == 0, "%s", err);
-    ck_assert_msg(strstr(out, "measured 300 ids after 256, drafts of at most 8, median of 3\n"), "%s", out);
+    snprintf(command, sizeof command, "$Q/quern bench draft --device cpu -n %u -r %u $MODEL", n, rounds);
+    ck_assert_msg(shell(command) == 0, "%s", err);
+    snprintf(measured, sizeof measured, "measured %u ids after 256, drafts of at most 8, median of %u\n", n,
+             rounds);
+    ck_assert_msg(strstr(out, measured), "%s", out);
     struct drafted repeating = drafted_of(texts[0]), random = drafted_of(texts[1]);
     ck_assert(repeating.plain > 0 && repeating.drafting > 0 && random.plain > 0 && random.drafting > 0);
     ck_assert(0 < repeating.least && repeating.least <= repeating.ratio && repeating.ratio <= repeating.most);
     ck_assert(0 < random.least && random.least <= random.ratio && random.ratio <= random.most);
     ck_assert(repeating.of_cpu > 0 && random.of_cpu > 0);
-    ck_assert(repeating.same == 300 && random.same == 300);
+    ck_assert(repeating.same == n && random.same == n);
     ck_assert_msg(repeating.accepted > random.accepted && repeating.accepted <= repeating.drafted, "%s", out);
 
     /* Counts do not depend on time. */
-    ck_assert_int_eq(shell("$Q/quern bench draft --device cpu -n 300 -r 1 $MODEL"), 0);
+    snprintf(command, sizeof command, "$Q/quern bench draft --device cpu -n %u -r 1 $MODEL", n);
+    ck_assert_int_eq(shell(command), 0);
     ck_assert_uint_eq(drafted_of(texts[0]).drafted, repeating.drafted);
     ck_assert_uint_eq(drafted_of(texts[0]).accepted, repeating.accepted);
-    ck_assert_int_eq(shell("$Q/quern bench draft --device cpu --draft 1 -n 300 -r 1 -J $MODEL"), 0);
+    snprintf(command, sizeof command, "$Q/quern bench draft --device cpu --draft 1 -n %u -r 1 -J $MODEL", n);
+    snprintf(measured, sizeof measured, "\"same_ids\":%u}]}", n);
+    ck_assert_int_eq(shell(command), 0);
     ck_assert_msg(strstr(out, "\"draft\":1,\"texts\":[{\"text\":\"repeating\",") &&
                       strstr(out, "{\"text\":\"random\",") && strstr(out, "\"cpu_ratio\":") &&
-                      strstr(out, "\"same_ids\":300}]}"),
+                      strstr(out, measured),
                   "%s", out);
 
     static const struct {

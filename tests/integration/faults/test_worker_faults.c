@@ -19,7 +19,7 @@
 
 #define PATIENCE_S 60
 #define REQUESTS   8
-#define TOKENS     20
+#define TOKENS     (test_is_scaled() ? 6u : 20u)
 
 static struct pool pool;
 static char fired_file[RUNDIR_PATH_MAX + 16];
@@ -139,6 +139,7 @@ static void run_kind(enum fault_kind kind, unsigned few, unsigned factor)
 {
     unsigned step = 1, n = 0;
     bool all = getenv("QUERN_FAULTS_ALL") != NULL;
+    factor += test_is_scaled();
     for (unsigned k = 1; run_with(kind, k); k += step, n++)
         if (!all && n > 0 && (test_is_scaled() || n % few == 0))
             step *= factor;

@@ -20,6 +20,7 @@ import unittest
 
 BUILD, MODEL = pathlib.Path(sys.argv[1]), sys.argv[2]
 WAIT = 200  # seconds until something that must happen counts as missing
+SCALED = "QUERN_TEST_SCALE" in os.environ  # a sanitizer makes everything slow
 
 
 def until(condition, what):

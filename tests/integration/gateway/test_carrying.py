@@ -9,10 +9,11 @@ import threading
 import time
 
 import fleet
-from pool import WAIT, children_of, go_on, long_request, main, until
+from pool import SCALED, WAIT, children_of, go_on, long_request, main, until
 
+TOKENS, MANY = (200, 400) if SCALED else (400, 900)
 # What must not notice a seam: penalties that count the output, stops, log probabilities, a sampled answer.
-BODY = {"prompt": "Tell me about colours and days.", "max_tokens": 400, "temperature": 0.8, "frequency_penalty": 0.3,
+BODY = {"prompt": "Tell me about colours and days.", "max_tokens": TOKENS, "temperature": 0.8, "frequency_penalty": 0.3,
         "seed": 11, "logprobs": 2, "stop": ["zzzz"], "ignore_eos": True}
 
 
@@ -108,7 +109,7 @@ class Carrying(fleet.Base):
     def test_a_request_that_its_client_left_ends_at_a_pool_that_is_silent(self):
         pools = [self.cpu_pool(name) for name in "ab"]
         gateway = self.gateway()
-        connection = gateway.raw(long_request(stream=True, max_tokens=900, ignore_eos=True))
+        connection = gateway.raw(long_request(stream=True, max_tokens=MANY, ignore_eos=True))
         self.assertIn(b" 200 ", connection.recv(1000))
         busy = self.with_it(gateway, pools)
         frozen = [busy.pid, *children_of(busy.pid, "quern-broker"), *children_of(busy.pid, "quern-worker")]
@@ -134,8 +135,8 @@ class Carrying(fleet.Base):
     def test_nothing_moves_for_a_broker_a_worker_or_the_gateway_itself(self):
         pools = [self.cpu_pool(name) for name in "abc"]
         gateway = self.gateway()
-        whole = Stream(gateway, max_tokens=900).whole()
-        stream = Stream(gateway, max_tokens=900)
+        whole = Stream(gateway, max_tokens=MANY).whole()
+        stream = Stream(gateway, max_tokens=MANY)
         self.begun(stream)
         busy = self.with_it(gateway, pools)
         for worker in children_of(busy.pid, "quern-worker"):
@@ -204,12 +205,12 @@ class Carrying(fleet.Base):
         second.kill()
         stream.join(WAIT)
         self.assertEqual(gateway.of("moved_unequal_total", second), 1, gateway.log())
-        self.assertEqual(stream.whole()[4], 400)
+        self.assertEqual(stream.whole()[4], TOKENS)
 
     def test_a_stream_ends_when_another_pool_has_taken_the_place_of_its_own(self):
         own = self.cpu_pool("a")
         gateway = self.gateway()
-        stream = Stream(gateway, max_tokens=900)
+        stream = Stream(gateway, max_tokens=MANY)
         self.begun(stream)
         own.kill()
         own.renew_key()

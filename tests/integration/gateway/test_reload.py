@@ -13,12 +13,14 @@ import ssl
 import subprocess
 import tempfile
 import threading
+import time
 import unittest
 
-from pool import BUILD, MODEL, WAIT, Base, Process, child_of, children_of, go_on, main, make_certificate, until
+from pool import BUILD, MODEL, SCALED, WAIT, Base, Process, child_of, children_of, go_on, main, make_certificate, until
 
 RELOADS = 3
-BODIES = [{"prompt": f"request {kind}", "max_tokens": 200, "seed": kind, "stream": kind % 2 == 1} for kind in range(4)]
+PAUSE = 0.05 if SCALED else 0  # seconds between requests of a load
+BODIES = [{"prompt": f"request {kind}", "max_tokens": 40 if SCALED else 200, "seed": kind, "stream": kind % 2 == 1} for kind in range(4)]
 
 
 class Unanswered(Exception):
@@ -46,7 +48,7 @@ def ask(connection, body):
 
 
 class Load:
-    """Threads that ask without pause, with connections that are kept and with new ones, and compare."""
+    """Threads that ask again and again, with connections that are kept and with new ones, and compare."""
 
     def __init__(self, connect, expected):
         self.connect, self.expected = connect, expected
@@ -75,6 +77,7 @@ class Load:
                 if found != self.expected[kind]:
                     raise AssertionError(f"request {kind}: another answer: {found!r}")
                 self.answers += 1
+                time.sleep(PAUSE)
                 self.closed += not goes_on
                 if not keep or not goes_on:
                     connection.close()
@@ -93,13 +96,14 @@ class Load:
                 if answer.status != 200:
                     self.broken.append(f"health: {answer.status}: {answer.read()}")
                 connection.close()
+                time.sleep(PAUSE)
             except Exception as error:
                 self.broken.append(f"health: {error!r}")
 
     def some_more(self):
         """Waits until everybody was answered for a while."""
         until_now = self.answers
-        until(lambda: self.broken or self.answers >= until_now + 4 * len(self.threads), "answers go on")
+        until(lambda: self.broken or self.answers >= until_now + (1 if SCALED else 4) * len(self.threads), "answers go on")
 
     def end(self):
         self.over = True

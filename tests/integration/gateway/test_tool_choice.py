@@ -4,7 +4,6 @@
 temperature at which it writes anything that it may. Each form in which models call has a pool of its own."""
 
 import json
-import os
 import pathlib
 import shutil
 import subprocess
@@ -12,9 +11,10 @@ import tempfile
 import unittest
 
 import pool
+from pool import SCALED
 
-SCALED = "QUERN_TEST_SCALE" in os.environ  # a sanitizer makes everything slow
 SEEDS = 8 if SCALED else 50
+FEW, SOME = (2, 5) if SCALED else (5, 20)
 # What the pool takes for templates of these forms; the demo model makes nothing of it.
 HEAD = "{{ tools | map(attribute='function') | map(attribute='name') | join(' ') if tools }}{% for m in messages %}{{ m.content or '' }}"
 EACH = "{% for c in m.tool_calls or [] %}"
@@ -117,7 +117,7 @@ class Forms:
     def test_several_calls_in_one_answer_where_that_is_not_forbidden(self):
         said = subprocess.run([str(pool.BUILD / "quern"), "inspect", "--json", pool.MODEL], capture_output=True, check=True)
         end = json.loads(said.stdout)["metadata"]["tokenizer.ggml.eos_token_id"]
-        request = {**REQUIRED, "max_tokens": 300, "logit_bias": {str(end): -100}}  # it ends where it must
+        request = {**REQUIRED, "max_tokens": 100 if SCALED else 300, "logit_bias": {str(end): -100}}  # it ends where it must
         most, choices = 0, self.answer(**request, n=SEEDS // 4, seed=100)["choices"]
         for choice in choices:  # one that goes on for ever is cut off in a call
             cut = choice["finish_reason"] == "length"
@@ -132,12 +132,12 @@ class Forms:
     def test_a_named_tool_is_the_one_that_is_called(self):
         for name in FITS:
             choice = {"type": "function", "function": {"name": name}}
-            for answer in self.answer(**{**REQUIRED, "tool_choice": choice}, n=5, seed=7)["choices"]:
+            for answer in self.answer(**{**REQUIRED, "tool_choice": choice}, n=FEW, seed=7)["choices"]:
                 self.assertEqual(self.calls(answer), [name])
         allowed = {"mode": "required", "tools": [tool("say"), tool("time")]}
         choice = {"type": "allowed_tools", "allowed_tools": allowed}
         request = {**REQUIRED, "tool_choice": choice, "parallel_tool_calls": False}
-        for answer in self.answer(**request, n=20, seed=11)["choices"]:
+        for answer in self.answer(**request, n=SOME, seed=11)["choices"]:
             self.assertIn(self.calls(answer), (["say"], ["time"]))
 
     def test_streamed_it_is_the_same(self):
@@ -154,7 +154,7 @@ class Forms:
         request = {"messages": ASK["messages"], "max_tokens": 900, "temperature": 1, "top_k": 0, "top_p": 1, "tools": tools}
         for choice, names in (({"type": "any", "disable_parallel_tool_use": True}, {"rain.of-day", "say"}),
                               ({"type": "tool", "name": "say", "disable_parallel_tool_use": True}, {"say"})):
-            for _ in range(5):
+            for _ in range(FEW):
                 status, _, answer = self.gateway.post("/v1/messages", **request, tool_choice=choice)
                 self.assertEqual((status, answer["stop_reason"]), (200, "tool_use"), answer)
                 (use,) = answer["content"]
@@ -163,13 +163,13 @@ class Forms:
 
     def test_a_strict_tool_is_held_to_its_schema_where_the_model_may_call(self):
         tools = [tool("rain.of-day", RAIN, strict=True), tool("say", SAY, strict=True)]
-        request = {**ASK, "max_tokens": 200, "tools": tools}
-        for choice in self.answer(**request, n=20, seed=3)["choices"]:  # it does not come to a mark by chance
+        request = {**ASK, "max_tokens": 60 if SCALED else 200, "tools": tools}
+        for choice in self.answer(**request, n=SOME, seed=3)["choices"]:  # it does not come to a mark by chance
             self.assertNotEqual(choice["finish_reason"], "tool_calls")
             self.assertNotEqual(choice["message"]["content"].lstrip()[:1], "{" if self.form == "llama3" else None)
         if self.form == "llama3":  # but to a brace, where it likes braces
             (brace,) = {self.gateway.post("/tokenize", content=text)[2]["tokens"][-1] for text in ("{", "{{")}
-            for choice in self.answer(**{**request, "max_tokens": 900}, n=20, seed=23, logit_bias={str(brace): 100})["choices"]:
+            for choice in self.answer(**{**request, "max_tokens": 900}, n=SOME, seed=23, logit_bias={str(brace): 100})["choices"]:
                 self.calls(choice)
 
     def test_beside_json_that_is_asked_for_a_call_is_possible_and_nothing_else(self):
@@ -191,7 +191,7 @@ class Forms:
                 self.assertIn(json.loads(choice["message"]["content"]), ({"dry": True}, {"dry": False}))
                 kinds.add("json")
         self.assertEqual(kinds | ({"call"} if self.form == "llama3" else set()), {"json", "call"})  # both begin with a brace there
-        for choice in self.answer(**{**REQUIRED, **request}, n=5)["choices"]:
+        for choice in self.answer(**{**REQUIRED, **request}, n=FEW)["choices"]:
             self.calls(choice)
 
     def test_what_cannot_be_held_to_is_refused_by_its_name(self):

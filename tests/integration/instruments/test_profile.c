@@ -14,7 +14,8 @@
 #include <string.h>
 
 #define STEPS      4
-#define TOKENS     40
+#define TOKENS     (test_is_scaled() ? 8u : 40u)
+#define PROMPT     (test_is_scaled() ? "Once" : "Once upon a time there was a mill")
 #define PATIENCE_S (test_is_scaled() ? 300 : 90)
 
 static struct pool pool;
@@ -28,7 +29,7 @@ static void tear_down(void)
 
 static void answer_of(struct answer *answer)
 {
-    const struct quern_request request = endless("Once upon a time there was a mill", TOKENS);
+    const struct quern_request request = endless(PROMPT, TOKENS);
     send_request(client, &request, answer);
     await_answers(client, answer, 1, PATIENCE_S);
     ck_assert_str_eq(answer->error, "");
@@ -39,7 +40,7 @@ static void answer_of(struct answer *answer)
 static void measure(const struct answer *undisturbed, const struct quern_profile **ret_profile)
 {
     const uint64_t until = clock_ns() + (uint64_t)PATIENCE_S * CLOCK_NS_PER_S;
-    const struct quern_request request = endless("Once upon a time there was a mill", TOKENS);
+    const struct quern_request request = endless(PROMPT, TOKENS);
     struct quern_error err = {0};
     bool done = false;
     while (!done) {
@@ -191,5 +192,6 @@ static void add(TCase *tests)
 
 int main(void)
 {
+    setenv("QUERN_UNCHECKED", "1", 0); /* the gate has tests of its own */
     return run_tests("profile", add);
 }

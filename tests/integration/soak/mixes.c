@@ -559,6 +559,8 @@ int main(int argc, char **argv)
     struct rig alone = {0};
     struct tally tally = {0}, plain = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &options);
+    if (getenv("QUERN_TEST_SCALE")) /* a sanitizer makes everything slow */
+        options.mixes = (options.mixes + 1) / 2;
     state = options.seed;
     n_kinds = options.mixes / 4 + 10 < MOST_KINDS ? (uint32_t)options.mixes / 4 + 10 : MOST_KINDS;
     open_model(&options);

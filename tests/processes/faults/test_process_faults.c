@@ -272,7 +272,7 @@ static void run_kind(const char *role, enum fault_kind kind, unsigned few)
     bool all = getenv("QUERN_FAULTS_ALL") != NULL;
     for (unsigned k = 1; run_with(role, kind, k); k += step, n++)
         if (!all && n > 0 && (test_is_scaled() || n % few == 0))
-            step *= 3;
+            step *= test_is_scaled() ? 5 : 3;
     ck_assert_uint_gt(n, 0);
 }
 
@@ -314,7 +314,7 @@ END_TEST
  * and more each, three endpoints. */
 START_TEST(a_broker_whose_sockets_are_not_as_they_should_be_does_not_serve)
 {
-    for (unsigned n = 1; n <= 21; n += 2) {
+    for (unsigned n = 1; n <= 21; n += test_is_scaled() ? 4 : 2) {
         ck_assert(run_with("broker", FAULT_SOCKETS, n));
         ck_assert_msg(last_status == 1, "it serves without its %uth call", n);
     }

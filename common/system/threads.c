@@ -221,9 +221,8 @@ static void *member_main(void *arg)
     }
 }
 
-/* Keeps the calling thread, and those that it starts from now on, to one core. A thread may do that to itself
- * alone: in a sandbox no other is within reach. */
-/* Binds the calling thread to the cores of member i. */
+/* Keeps the calling thread, and those that it starts from now on, to the cores of member i. A thread may do
+ * that to itself alone: in a sandbox no other is within reach. */
 static int bind_as(const struct threads *threads, uint32_t i, const int *cpus, uint32_t n_cpus)
 {
     cpu_set_t set;

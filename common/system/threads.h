@@ -20,8 +20,8 @@ typedef void threads_work(void *arg, uint32_t index);
 
 /* Starts n_threads − 1 threads; 0 means one per listed core, or without a list topology_threads_here. With a
  * list, members (including the caller, until threads_free) are bound: each to all cores of a list that is
- * longer than the team, else member i to cpus[i % n_cpus]. -EINVAL names a core that cannot be used; -EAGAIN
- * if threads cannot be created. */
+ * longer than the team, else member i to cpus[i % n_cpus]. -EINVAL names a core that cannot be used (of a
+ * longer list, if none can); -EAGAIN if threads cannot be created. */
 int threads_new(uint32_t n_threads, const int *cpus, uint32_t n_cpus, struct threads **ret_threads,
                 struct error *err);
 struct threads *threads_free(struct threads *threads);

@@ -43,11 +43,11 @@ static struct quern_worker await_worker(struct quern *client, size_t index, cons
     }
 }
 
-/* Tokens that take long enough to be disturbed in the middle of: 4 s and more, where workers take their time
- * (paced/paced_device.c). Those that take none would have to compute thousands. */
+/* Tokens that take long enough to be disturbed in the middle of: a second and more, and 4 where not all is
+ * slow, if workers take their time (paced/paced_device.c). Others would have to compute thousands. */
 static uint32_t many_tokens(void)
 {
-    return test_is_scaled() ? 300 : 1000; /* under a sanitizer a token takes twice as long */
+    return test_is_scaled() ? 300 : 1000;
 }
 
 #define PACED "tests/integration/paced"

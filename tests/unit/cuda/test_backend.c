@@ -226,7 +226,7 @@ START_TEST(slots_are_as_many_as_memory_holds_sequences_between_two_bounds)
     uint32_t least = 7, between = 0;
     char bytes[24];
     /* With less memory never more slots, nor fewer than were asked for. */
-    for (uint32_t half_mib = 80; half_mib > step && least > 3; half_mib -= step) {
+    for (uint32_t half_mib = 80; half_mib > 0 && least > 3; half_mib -= step) {
         snprintf(bytes, sizeof bytes, "%u", half_mib << 19);
         const struct backend_info info = info_with(&config, bytes);
         ck_assert_uint_le(info.n_slots, least);

@@ -433,7 +433,7 @@ START_TEST(engines)
     ck_assert_int_eq(model_open(model_path, true, &model, &err), 0);
     is_known = false;
     ck_assert_msg(use_cpu(&err) == 0 && is_known && !wrong[0], "%s%s", err.text, wrong);
-    sweep(FAULT_MEMORY, (unsigned)test_rounds(16), use_cpu);
+    sweep(FAULT_MEMORY, 16, use_cpu); /* under ASan, too, which sees what leaks then */
     sweep(FAULT_MAPPING, (unsigned)test_rounds(10), use_cpu);
     sweep(FAULT_DESCRIPTORS, (unsigned)test_rounds(10), use_cpu);
     sweep(FAULT_THREADS, (unsigned)test_rounds(10), use_cpu);

@@ -68,8 +68,8 @@ int quern_connect_curve(const char *endpoint, const char *server_key, const char
 int quern_connect_begin(const char *endpoint, const char *server_key, const char *client_key,
                         struct quern **ret_client, struct quern_error *err);
 
-/* Whether the session is open: false while it opens, and when the broker has been silent for three
- * seconds. */
+/* Whether the session is open: false while it opens, and when, as of the last dispatch, the broker has been
+ * silent for three seconds. */
 bool quern_is_open(const struct quern *client);
 
 /* Closes the session and frees the client. The pool ends running requests after their `keep_s`; they get no

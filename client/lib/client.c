@@ -285,7 +285,7 @@ int quern_connect_begin(const char *endpoint, const char *server_key, const char
 
 bool quern_is_open(const struct quern *client)
 {
-    return client->state == SESSION_OPEN && clock_ns() - client->heard_ns < SILENT_NS;
+    return client->state == SESSION_OPEN && client->now - client->heard_ns < SILENT_NS;
 }
 
 struct quern *quern_free(struct quern *client)

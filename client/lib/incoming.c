@@ -13,9 +13,11 @@
 #include "client/lib/requests/request.h"
 #include "client/lib/session.h"
 
-/* Messages taken from a socket before the other is looked at, and how often that before the timers are. */
-#define BATCH  256
-#define ROUNDS 8
+/* Messages taken from a socket before the other is looked at; how often that before the timers are, and how
+ * long at most: callbacks may take their time, and timers hold the session. */
+#define BATCH   64
+#define ROUNDS  32
+#define TAKE_NS (20 * CLOCK_NS_PER_MS)
 
 static void on_error(struct quern *client, const struct message *message)
 {
@@ -145,10 +147,10 @@ static int take_frame(struct quern *client)
     return 1;
 }
 
-/* Takes what both sockets have, up to a bound. */
 void incoming_take(struct quern *client)
 {
-    for (int rounds = 0; rounds < ROUNDS; rounds++) {
+    const uint64_t start = clock_ns();
+    for (int rounds = 0; rounds < ROUNDS && clock_ns() - start < TAKE_NS; rounds++) {
         int messages = 0, frames = 0;
         while (messages < BATCH && take_message(client))
             messages++;

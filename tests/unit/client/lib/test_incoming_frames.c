@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 #include <zmq.h>
 
 #include "client/lib/requests/delivery.h"
@@ -242,6 +243,37 @@ START_TEST(so_much_is_taken_at_once_and_the_rest_later)
 }
 END_TEST
 
+static void take_a_millisecond(void *arg, const struct quern_output *output)
+{
+    static const struct timespec millisecond = {.tv_nsec = 1000000};
+    struct request *request = arg;
+    request->tells_admitted = true; /* the next time, too */
+    request->off++;
+    nanosleep(&millisecond, NULL);
+}
+
+/* Nor do callbacks that take their time: after 20 ms the rest of what has come waits for the timers. */
+START_TEST(what_slow_callbacks_leave_is_taken_later)
+{
+    enum { ALL = 200 };
+    bare_open();
+    struct request *request = bare_request(REQUEST_LIVE, NULL);
+    struct message ok = {.kind = MESSAGE_ACCEPTED};
+    ok.accepted.id = request->id;
+    const struct bytes wire = bare_encode(&ok);
+    request->fn = take_a_millisecond;
+    request->arg = request;
+    request->tells_admitted = true;
+    for (int i = 0; i < ALL; i++)
+        ck_assert_int_eq(zmq_send(broker, wire.data, wire.len, ZMQ_DONTWAIT), (int)wire.len);
+    bare_take();
+    ck_assert_uint_lt(request->off, ALL / 2);
+    for (int i = 0; i < 4; i++)
+        bare_take();
+    ck_assert_uint_eq(request->off, ALL);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_checked_fixture(tests, bare_set_up, bare_tear_down);
@@ -252,6 +284,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, a_page_with_a_gap_or_of_another_request_is_the_end);
     tcase_add_test(tests, an_older_epoch_counts_in_a_page_only);
     tcase_add_test(tests, so_much_is_taken_at_once_and_the_rest_later);
+    tcase_add_test(tests, what_slow_callbacks_leave_is_taken_later);
 }
 
 int main(void)

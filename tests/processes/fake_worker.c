@@ -497,7 +497,8 @@ static const char *argument(int argc, char **argv, const char *name)
     return "";
 }
 
-/* Has the socket listen where the pool has made a place for it; its endpoint, and the place once more. */
+/* Has the socket listen where the pool has made a place for it; its endpoint, to be freed, and the place once
+ * more. */
 static char *take_door(void *socket, const char *fd_text, int *ret_fd)
 {
     struct sockaddr_un address = {0};
@@ -552,7 +553,7 @@ int main(int argc, char **argv)
     if (message_decoder_new(&fake.decoder) < 0)
         return EXIT_FAILURE;
     fake.stream_endpoint = take_door(fake.stream, argument(argc, argv, "--stream-fd"), &fake.stream_fd);
-    take_door(fake.control, argument(argc, argv, "--link-fd"), &fake.link_fd);
+    free(take_door(fake.control, argument(argc, argv, "--link-fd"), &fake.link_fd));
     signal(SIGTERM, on_signal);
     zmq_pollitem_t broker = {.socket = fake.control, .events = ZMQ_POLLOUT};
     zmq_poll(&broker, 1, -1);

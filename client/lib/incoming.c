@@ -13,8 +13,8 @@
 #include "client/lib/requests/request.h"
 #include "client/lib/session.h"
 
-/* Messages taken from a socket before the other is looked at; how often that before the timers are, and how
- * long at most: callbacks may take their time, and timers hold the session. */
+/* Messages taken from a socket before the other is looked at; and how often, and for how long, before the
+ * timers are: callbacks may take their time, and timers keep the session. */
 #define BATCH   64
 #define ROUNDS  32
 #define TAKE_NS (20 * CLOCK_NS_PER_MS)
@@ -150,13 +150,12 @@ static int take_frame(struct quern *client)
 void incoming_take(struct quern *client)
 {
     const uint64_t start = clock_ns();
-    for (int rounds = 0; rounds < ROUNDS && clock_ns() - start < TAKE_NS; rounds++) {
-        int messages = 0, frames = 0;
+    int rounds = 0, messages, frames;
+    do {
+        messages = frames = 0;
         while (messages < BATCH && take_message(client))
             messages++;
         while (frames < BATCH && take_frame(client))
             frames++;
-        if (messages < BATCH && frames < BATCH)
-            return;
-    }
+    } while ((messages == BATCH || frames == BATCH) && ++rounds < ROUNDS && clock_ns() - start < TAKE_NS);
 }

@@ -4,8 +4,8 @@
 
 #include "client/lib/core/state.h"
 
-/* Reads and handles messages from both sockets, without waiting: at most 4,096, and no further 64 of each
- * after 20 ms. */
+/* Reads and handles messages from both sockets, without waiting: at most 4,096, in rounds of 64 of each, none
+ * of which begins after 20 ms. */
 void incoming_take(struct quern *client);
 
 /* Handles one message from the DEALER. */

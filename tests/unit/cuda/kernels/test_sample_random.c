@@ -167,12 +167,11 @@ static void randomize_set(uint32_t slot)
     }
 }
 
-/* Fewer in random orders of threads, which is also how ThreadSanitizer sees them, at a fiftieth of the speed.
- */
+/* Fewer for ThreadSanitizer, which sees them at a fiftieth of the speed. */
 static void run_random_steps(uint32_t vocab, uint32_t n_steps)
 {
     set_up(vocab);
-    n_steps = getenv("QUERN_EMU_SHUFFLE") ? (n_steps + 5) / 6 : n_steps;
+    n_steps = test_is_for_races() ? (n_steps + 5) / 6 : n_steps;
     n_steps = test_is_scaled() ? (n_steps + 2) / 3 : n_steps;
     for (uint32_t i = 0; i < n_words; i++)
         mask[i] = i % 5 == 2 ? 0x0ffffff0 : UINT32_MAX;

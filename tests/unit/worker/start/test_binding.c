@@ -88,7 +88,7 @@ START_TEST(a_core_has_one_thread_unless_more_are_asked_for)
     ck_assert_str_eq(decided(t, 1, 2, 0), "1: 1 on 1");
     ck_assert_str_eq(decided(t, 1, 2, 2), "2: 1,3 on 1");
     topology_free(t);
-    t = machine("core:3000 pu:2");
+    t = machine("core:1030 pu:2");
     struct binding b;
     binding_decide(t, 0, 1, 0, &b);
     ck_assert(b.n_threads == BINDING_MOST_CPUS && (b.n_cpus == 0 || b.n_cpus == BINDING_MOST_CPUS));

@@ -5,8 +5,9 @@
  * `phase` counts barriers: the last member to arrive sets the counter back and bumps it, which ends all
  * shares too; leaving a run is a barrier as well, which is how the caller joins. A waiter spins briefly,
  * because members of one step arrive within microseconds of each other, and then sleeps, because two pools
- * may share a core and a spinner would then starve the one it waits for. `sleepers` saves the wake-up call
- * when all were still spinning.
+ * may share a core and a spinner would then starve the one it waits for. A team with more members than
+ * processors always has one to wait for that does not run, so it does not spin. `sleepers` saves the wake-up
+ * call when all were still spinning.
  *
  * All shared words are C11 atomics; the futex calls only sleep and wake, they order nothing. */
 
@@ -45,6 +46,7 @@ struct threads {
     uint32_t n;
     uint32_t running;   /* members of the present run: n, or the caller alone. Written between runs */
     uint32_t n_started; /* threads running, without the caller */
+    uint32_t spins;     /* looks at a word before it sleeps */
     threads_work *work;
     void *arg;
     bool stop;
@@ -74,7 +76,7 @@ static inline void pause_briefly(void)
 
 static void wait_for_change(struct threads *threads, _Atomic uint32_t *word, uint32_t value)
 {
-    for (int i = 0; i < SPINS; i++) {
+    for (uint32_t i = 0; i < threads->spins; i++) {
         if (atomic_load_explicit(word, memory_order_acquire) != value)
             return;
         pause_briefly();
@@ -262,6 +264,15 @@ static int bind_caller(struct threads *threads, const int *cpus, uint32_t n_cpus
     return 0;
 }
 
+static uint32_t spins_of(uint32_t n_threads, uint32_t n_cpus)
+{
+    cpu_set_t allowed;
+    uint32_t n =
+        sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? (uint32_t)CPU_COUNT(&allowed) : n_threads;
+    n = n_cpus && n_cpus < n ? n_cpus : n;
+    return n_threads > n ? 0 : SPINS;
+}
+
 int threads_new(uint32_t n_threads, const int *cpus, uint32_t n_cpus, struct threads **ret_threads,
                 struct error *err)
 {
@@ -276,6 +287,7 @@ int threads_new(uint32_t n_threads, const int *cpus, uint32_t n_cpus, struct thr
         return error_set(err, -ENOMEM, "not enough memory for the threads");
     memset(threads, 0, sizeof *threads);
     threads->n = threads->running = n_threads;
+    threads->spins = spins_of(n_threads, n_cpus);
     int r = 0;
     if (n_threads > 1 && !(threads->members = calloc(n_threads - 1, sizeof *threads->members)))
         r = error_set(err, -ENOMEM, "not enough memory for %u threads", n_threads);

@@ -104,7 +104,8 @@ class Page:
         options = webdriver.ChromeOptions()
         options.binary_location = arguments.chromium
         for option in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--force-device-scale-factor=1",
-                       "--hide-scrollbars", "--lang=en", f"--user-data-dir={folder / 'profile'}"):
+                       "--hide-scrollbars", "--lang=en", f"--user-data-dir={folder / 'profile'}",
+                       "--disable-features=BackForwardCache,SpareRendererForSitePerProcess"):  # pages that nobody returns to
             options.add_argument(option)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         self.driver = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)

@@ -16,7 +16,7 @@ from support import arguments, Base, ENDLESS, Pool, QUESTION, STORY, until, WAIT
 class ThePool(Base):
     def test_a_worker_that_dies_does_not_end_the_answer(self):
         page = self.page
-        long = {**ENDLESS, "max_tokens": 5000}
+        long = {**ENDLESS, "max_tokens": 2000}
         whole = self.pool.ask(STORY, **long)
         page.set(**long)
         page.write(STORY)

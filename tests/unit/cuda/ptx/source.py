@@ -40,7 +40,7 @@ _SHARED = re.compile(r"\.shared\s+(?:\.align\s+\d+\s+)?\.([bsuf]\d+)\s+([$\w]+)(
 def ptx_of(path):
     """The text of a .ptx file, or of an object that nvcc made with --no-compress and code=compute_…."""
     data = pathlib.Path(path).read_bytes()
-    start = data.find(b".version ")
+    start = data.find(b"\n.version ")  # at a line's beginning: tables of line numbers have it too
     if start < 0:
         raise Unknown(f"{path}: no PTX in it")
     end = data.find(b"\0", start)

@@ -33,6 +33,8 @@
 #define RESERVE          64 /* descriptors of our own: the pool's sockets, and the next ones; files */
 #define ROUNDS           64 /* of libmicrohttpd, which gives each socket 32 kB at most, before the pool's turn */
 #define ROUNDS_NS        (5 * CLOCK_NS_PER_MS) /* the same, where many sockets have something */
+#define HANDSHAKE_ROUNDS 8                     /* instead, while a handshake of TLS is incomplete … */
+#define HANDSHAKE_MS     2                     /* … and so long a pause after them */
 #define LOOK_NS          CLOCK_NS_PER_S        /* between two looks whether memory can be returned */
 
 struct server {
@@ -256,6 +258,13 @@ static void give_memory_back(struct server *server, uint64_t now)
         body_reader_tidy(server->receiver.gateway->body_reader);
 }
 
+/* Whether a handshake of TLS may be incomplete. As long as one is, libmicrohttpd 0.9 asks to be run again at
+ * once even if nothing has arrived, so the loop would never wait. */
+static bool shakes_hands(const struct receiver *receiver)
+{
+    return receiver->gateway->options.tls_cert && receiver->connections.queued[CONNECTION_FIRST_HEAD] > 0;
+}
+
 int server_run(struct server *server)
 {
     const uint64_t begun = clock_ns();
@@ -270,6 +279,10 @@ int server_run(struct server *server)
     body_reader_deliver(server->receiver.gateway->body_reader);
     exchange_make_on(streams);
     for (int round = 0; timeout_ms == 0 && round < ROUNDS && clock_ns() - begun < ROUNDS_NS; round++) {
+        if (round == HANDSHAKE_ROUNDS && shakes_hands(&server->receiver)) {
+            timeout_ms = HANDSHAKE_MS; /* what comes meanwhile ends the pause */
+            break;
+        }
         MHD_UNSIGNED_LONG_LONG left;
         bool full = connections->n >= connections->most;
         MHD_run(server->daemon);

@@ -294,12 +294,19 @@ class Tls(Base):
             thread.join(WAIT)
         self.assertEqual(self.gateway.ask("POST", "/v1/completions", "x" * 100000)[0], 413)
 
+    def processor_seconds(self):
+        with open(f"/proc/{self.gateway.process.pid}/stat") as stat:
+            return sum(int(ticks) for ticks in stat.read().rsplit(") ", 1)[1].split()[11:13]) / os.sysconf("SC_CLK_TCK")
+
     def test_who_does_not_shake_hands_is_not_waited_for(self):
+        before = self.processor_seconds()
         silent, half = self.gateway.raw(b""), self.gateway.raw(b"\x16\x03\x01\x02\x00\x01")
         plain = self.gateway.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         for connection in (silent, half, plain):
             self.assertNotIn(b"200 OK", read_all(connection))
         self.assertEqual(self.gateway.ask("GET", "/health")[0], 200)
+        if not SCALED:
+            self.assertLess(self.processor_seconds() - before, 0.5, "nothing came for 3 s")
 
     def test_a_slow_reader_is_cut_off_and_one_that_leaves_ends_its_request(self):
         slow = self.connected()

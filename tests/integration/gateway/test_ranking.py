@@ -16,12 +16,12 @@ from pool import BUILD, SCALED, Base, Process, go_on, main, read_all, until
 QUERY = "What is a panda?"
 DOCUMENTS = ["hi", "it is a bear", "The giant panda is a bear species.", "größe 🌾", "hi"]
 ADA = "sk-0123456789abcdef"
-MOST = 50 if SCALED else 2048  # 32 are under way at once
 BOB = "sk-0123456789abcdeb"
 
 
 class Ranking(Base):
     headers = {}
+    many, some = (50, 50) if SCALED else (2048, 300)  # pairs; 32 are under way at once
 
     @classmethod
     def start_broker(cls):
@@ -78,8 +78,8 @@ class Ranking(Base):
         """Alone, among thousands, as the second of a list, by another worker."""
         alone = [self.score(QUERY, text)[0] for text in DOCUMENTS]
         self.assertEqual(self.score([QUERY] * 5, DOCUMENTS), alone)
-        many = self.score(QUERY, (DOCUMENTS * 410)[:MOST])
-        self.assertEqual(many, (alone * 410)[:MOST])
+        many = self.score(QUERY, (DOCUMENTS * 410)[:self.many])
+        self.assertEqual(many, (alone * 410)[:self.many])
         self.assertEqual(self.score([DOCUMENTS[0], QUERY], [QUERY, DOCUMENTS[0]])[1], alone[0])
         self.assertNotEqual(self.score(DOCUMENTS[1], QUERY), alone[1:2])
 
@@ -140,8 +140,9 @@ class Ranking(Base):
         self.assertEqual(self.post("/v1/embeddings", input=[1, 2, 3])[0], 400)
 
     def test_a_worker_that_dies_loses_no_pair(self):
-        documents = DOCUMENTS * (10 if SCALED else 60)
-        expected = self.score(QUERY, documents)
+        times = self.some // len(DOCUMENTS)
+        documents = DOCUMENTS * times
+        expected = self.score(QUERY, DOCUMENTS) * times
         worker = self.status()["workers"][0]["pid"]
         os.kill(worker, signal.SIGSTOP)
         self.addCleanup(go_on, worker)
@@ -160,6 +161,7 @@ class WithKeys(Ranking):
     """As above, with a key of one request at a time, which all pairs of a request are."""
 
     headers = {"Authorization": f"Bearer {ADA}"}
+    many = some = 50 if SCALED else 100
 
     @classmethod
     def setUpClass(cls):
@@ -186,6 +188,7 @@ class WithTokens(Ranking):
     """With a key whose tokens a minute a long list exceeds."""
 
     headers = {"Authorization": f"Bearer {ADA}"}
+    many = some = 50 if SCALED else 100
 
     @classmethod
     def setUpClass(cls):

@@ -175,6 +175,7 @@ class Gateway(Process):
 
 def read_all(connection):
     data = b""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)  # it may be tiny until here
     try:
         while part := connection.recv(65536):
             data += part

@@ -240,11 +240,7 @@ class Keys(Base):
 
     def test_an_answer_counts_for_its_key_until_it_is_read(self):
         body = json.dumps({"prompt": "x", "max_tokens": 34000, "logprobs": 12})  # more than the kernel takes
-
-        def read(connection):
-            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
-            read_all(connection)
-        for leave in (socket.socket.close, read):
+        for leave in (socket.socket.close, read_all):
             unread = socket.socket()
             unread.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             unread.settimeout(WAIT)

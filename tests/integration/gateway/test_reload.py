@@ -19,7 +19,7 @@ import unittest
 from pool import BUILD, MODEL, SCALED, WAIT, Base, Process, child_of, children_of, go_on, main, make_certificate, until
 
 RELOADS = 3
-PAUSE = 0.05 if SCALED else 0  # seconds between requests of a load
+PAUSE = 0.05 if SCALED else 0.02  # seconds between requests of a load
 BODIES = [{"prompt": f"request {kind}", "max_tokens": 40 if SCALED else 200, "seed": kind, "stream": kind % 2 == 1} for kind in range(4)]
 
 

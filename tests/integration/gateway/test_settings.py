@@ -15,6 +15,8 @@ import unittest
 from pool import BUILD, MODEL, WAIT, Process, child_of, children_of, main, until
 from test_reload import BODIES, Load, ask
 
+PACED = BUILD / "tests/integration/paced"  # its worker takes 4 ms longer for each step
+
 
 class Settings(unittest.TestCase):
     def setUp(self):
@@ -31,13 +33,21 @@ class Settings(unittest.TestCase):
         self.settings = settings
         self.config.write_text("".join(f"{name.replace('_', '-')} = {value}\n" for name, value in settings.items()))
 
-    def serve(self, **settings):
+    def serve(self, programs=BUILD, **settings):
         self.write(model=MODEL, threads=1, http="127.0.0.1:0", **settings)
-        self.pool = Process(self.folder, "quern-broker", "--config", str(self.config), "--rundir", self.rundir)
+        self.pool = Process(self.folder, programs / "quern-broker", "--config", str(self.config), "--rundir", self.rundir)
         self.pool.says("ready: http")
         self.port = int(self.pool.log().rsplit("ready: http", 1)[1].split()[0].rsplit(":", 1)[1])
         until(lambda: all(worker["state"] == "ready" for worker in self.workers()), "the workers are ready")
         until(self.answers_well, "the gateway answers")
+
+    def paced(self):
+        """A folder of programs whose answers take long enough to be disturbed, with little to compute."""
+        programs = self.folder / "programs"
+        programs.mkdir()
+        for program in (PACED / "quern-broker", PACED / "quern-worker", BUILD / "quern-gateway"):
+            shutil.copy2(program, programs)
+        return programs
 
     def connect(self):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=WAIT)
@@ -96,7 +106,7 @@ class Settings(unittest.TestCase):
         self.assertEqual(load.broken, [], self.pool.log())
 
     def test_workers_come_and_go_under_load(self):
-        self.serve(device="cpu", workers=2, ctx=512)
+        self.serve(programs=self.paced(), device="cpu", workers=2, ctx=512)
 
         def scale(n):
             said = self.do("scale", str(n))
@@ -123,7 +133,7 @@ class Settings(unittest.TestCase):
         self.assertEqual(self.pool.end(), 0, self.pool.log())
 
     def test_settings_change_under_load(self):
-        self.serve(device="cpu", workers=2, ctx=1024, slots=8)
+        self.serve(programs=self.paced(), device="cpu", workers=2, ctx=1024, slots=8)
 
         def change(seen, **settings):
             self.write(**{**self.settings, **settings})

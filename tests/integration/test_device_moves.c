@@ -15,7 +15,7 @@
 
 #include "tests/unit/cpu/small_shapes.h"
 
-#define TOKENS  100
+#define TOKENS  60
 #define MODELS  3
 #define WORKERS 2
 

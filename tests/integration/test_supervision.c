@@ -43,11 +43,11 @@ static struct quern_worker await_worker(struct quern *client, size_t index, cons
     }
 }
 
-/* Tokens that take long enough to be disturbed in the middle of: a second and more, and 4 where not all is
+/* Tokens that take long enough to be disturbed in the middle of: a second and more, and 2.4 where not all is
  * slow, if workers take their time (paced/paced_device.c). Others would have to compute thousands. */
 static uint32_t many_tokens(void)
 {
-    return test_is_scaled() ? 300 : 1000;
+    return test_is_scaled() ? 300 : 600;
 }
 
 #define PACED "tests/integration/paced"
@@ -303,6 +303,7 @@ END_TEST
 START_TEST(a_worker_that_is_told_to_end_finishes_what_it_began_and_no_request_is_lost)
 {
     enum { N = 60 };
+    pool.programs = PACED;
     pool_start(&pool, tiny_model(), "--workers", "2", "--ctx", "4096", "--slots", "2", NULL);
     struct quern *client = connect_to(pool.frontend);
     struct answer answers[N] = {0};

@@ -26,7 +26,7 @@
 #include "model/frequencies.h"
 
 #define STAGINGS      3
-#define STAGING_BYTES ((size_t)4 << 20)
+#define STAGING_BYTES ((size_t)4 << 20) /* at most; less where the largest piece has less */
 #define PLANE_ALIGN   256
 
 /* Others do without rather than that more than this part of the host's free memory goes to it. */
@@ -198,6 +198,7 @@ struct loader {
     const struct backend_config *config;
     uint64_t layout;      /* of the pieces so far */
     size_t bytes, total;  /* of them, and of all */
+    size_t largest;       /* of one, once all are counted */
     uint8_t *kept;        /* where pieces are kept for others; or NULL */
     const uint8_t *found; /* pieces that another worker has kept; or NULL */
     uint8_t *stagings[STAGINGS];
@@ -216,6 +217,7 @@ static int open_piece(struct loader *loader, size_t size, uint8_t **ret_staging,
     *ret_made = false;
     if (!loader->device) {
         loader->bytes += size;
+        loader->largest = size > loader->largest ? size : loader->largest;
         return 0;
     }
     int r = loader->queued[loader->next] ? device_wait_due(loader->device, MARK_WEIGHTS + loader->next) : 0;
@@ -505,6 +507,7 @@ static int find_pieces(struct loader *loader, const struct device_weights *weigh
     void *kept;
     int r = load_all(&counted, weights);
     loader->total = counted.bytes;
+    loader->largest = counted.largest;
     if (r < 0 || !store)
         return r;
     loader->found = weight_store_find(store, counted.layout, counted.bytes);
@@ -522,9 +525,9 @@ int device_weights_load(struct device_weights *weights, struct device *device,
     struct loader loader = {
         .device = device, .config = config, .n_threads = config->cpu.n_threads, .err = &unmade};
     int r = find_pieces(&loader, weights);
-    for (uint32_t i = 0; i < STAGINGS; i++) {
-        loader.stagings[i] = device_pinned(device, STAGING_BYTES);
-        r = loader.stagings[i] ? r : -ENOMEM;
+    for (uint32_t i = 0; i < STAGINGS && r == 0; i++) {
+        loader.stagings[i] = device_pinned(device, loader.largest);
+        r = loader.stagings[i] ? 0 : -ENOMEM;
     }
     if (r == 0)
         r = load_all(&loader, weights);

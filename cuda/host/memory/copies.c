@@ -10,7 +10,8 @@
 
 #include "cuda/device/wait.h"
 
-#define STAGING_BYTES ((size_t)8 << 20) /* or a block or a snapshot, if that is more */
+/* At most, unless a block or a snapshot has more; no more than all blocks, or all snapshots, have. */
+#define STAGING_BYTES ((size_t)8 << 20)
 
 /* What is copied as a whole: blocks of a group, or snapshots. */
 struct copied {
@@ -33,15 +34,22 @@ static struct copied group_of(const struct copies *copies, uint32_t group)
     return (struct copied){pools->kv[group].pool, pools->kv[group].block_bytes, pools->kv[group].n_blocks};
 }
 
+static size_t larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
 void copies_init(struct copies *copies, struct device_memory *memory, const struct pools *pools,
                  const struct device_states *states)
 {
-    *copies = (struct copies){.staging_bytes = STAGING_BYTES};
-    if (snapshots_of(states).bytes > copies->staging_bytes)
-        copies->staging_bytes = snapshots_of(states).bytes;
-    for (uint32_t g = 0; g < pools->n_groups; g++)
-        if (pools->kv[g].block_bytes > copies->staging_bytes)
-            copies->staging_bytes = pools->kv[g].block_bytes;
+    *copies = (struct copies){.pools = pools, .states = states};
+    size_t one = 0, all = 0;
+    for (uint32_t g = 0; g <= pools->n_groups; g++) {
+        const struct copied what = group_of(copies, g);
+        one = larger(one, what.bytes);
+        all = larger(all, what.n * what.bytes);
+    }
+    copies->staging_bytes = larger(one, all < STAGING_BYTES ? all : STAGING_BYTES);
     for (uint32_t i = 0; i < COPIES_AT_ONCE; i++)
         copies->flights[i].staging = device_memory_take_pinned(memory, copies->staging_bytes);
 }

@@ -58,8 +58,10 @@ struct synth_shape hybrid_of(const char *architecture)
 {
     struct synth_shape shape = hybrid_shape;
     shape.architecture = architecture;
+    shape.n_layers = 3;
     if (strcmp(architecture, "qwen35") == 0)
         return shape;
+    shape.n_layers = 2;
     shape.n_experts = 4;
     shape.n_experts_used = 3;
     shape.n_expert_ff = 96;

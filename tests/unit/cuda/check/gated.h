@@ -28,7 +28,7 @@ void check_refused(const char *kernel, const char *named);
 /* A model of experts in which each row goes to all experts but one. */
 struct synth_shape experts_of(const char *architecture, uint32_t n_shared_ff);
 
-/* Recurrent layers, gated attention, and a gated shared expert. */
+/* Recurrent layers, two of them without experts, and gated attention; with experts, a gated shared one. */
 struct synth_shape hybrid_of(const char *architecture);
 
 /* Experts beside a plain feed-forward part, with separate norms for the router and for each part. */

@@ -217,25 +217,25 @@ START_TEST(equal_prompts_at_once_are_computed_once)
 }
 END_TEST
 
-/* Two that want nine blocks each, and have sixteen: the junior gives way to the last block of the other,
+/* Two that want five blocks each, and have eight: the junior gives way to the last block of the other,
  * which is the one that it had begun. So what it finished is still there, and a snapshot with it. */
 START_TEST(a_preempted_sequence_goes_on_from_its_snapshot)
 {
     static struct rig tight, whole;
     struct engine_stats stats;
     int32_t prompts[2][60];
-    rig_init(&tight, (struct backend_config){.n_slots = 2, .n_blocks = 16}, true);
+    rig_init(&tight, (struct backend_config){.n_slots = 2, .n_blocks = 8}, true);
     rig_init(&whole, (struct backend_config){.n_slots = 1}, false);
     for (uint32_t i = 0; i < 2; i++) {
         fill(prompts[i], 60, i);
-        submit(&tight, i, prompts[i], 60 - 10 * i, 200);
+        submit(&tight, i, prompts[i], 60 - 10 * i, 72);
     }
     run_dry(&tight);
     engine_stats(tight.engine, &stats);
     ck_assert_uint_eq(stats.preemptions, 1);
     ck_assert_uint_gt(stats.prefill_tokens, 60 + 50);
     ck_assert_uint_lt(stats.prefill_tokens, 60 + 50 + 2 * BACKEND_BLOCK_TOKENS);
-    computed_by(&whole, 1, prompts[1], 50, 200);
+    computed_by(&whole, 1, prompts[1], 50, 72);
     check_same(&tight, &whole, 1);
     rig_deinit(&tight);
     rig_deinit(&whole);

@@ -19,7 +19,7 @@ extern const struct backend_ops BACKEND;
 #define WINDOW   40
 #define CONTEXT  512
 #define N_PROMPT 200
-#define N_OUTPUT 130
+#define N_OUTPUT 100
 #define ROWS     64
 
 static struct model *make_windowed(const char *architecture, uint32_t n_layers)
@@ -95,7 +95,7 @@ END_TEST
 
 /* The ids that follow the prompt, on the backend alone: a table of blocks none of which is ever given back.
  */
-static void generate_alone(const struct model *model, int32_t *ids)
+static void generate_alone(const struct model *model, int32_t *ids, uint32_t n_output)
 {
     const uint32_t n_blocks = backend_blocks_for(CONTEXT);
     const struct backend_config config = {.model = model,
@@ -105,7 +105,7 @@ static void generate_alone(const struct model *model, int32_t *ids)
                                           .max_rows = N_PROMPT,
                                           .invariant = true,
                                           .cpu = {.n_threads = 1}};
-    const struct backend_slot slot = {.sampling = SAMPLING_GREEDY, .end_position = N_PROMPT + N_OUTPUT};
+    const struct backend_slot slot = {.sampling = SAMPLING_GREEDY, .end_position = N_PROMPT + n_output};
     const struct backend_result *results;
     struct backend *backend = NULL;
     struct backend_info info;
@@ -117,7 +117,7 @@ static void generate_alone(const struct model *model, int32_t *ids)
     ck_assert_msg(BACKEND.open(&config, &backend, &err) == 0, "%s", err.text);
     BACKEND.info(backend, &info);
     ck_assert_int_eq(BACKEND.slot_open(backend, 0, &slot), 0);
-    for (uint32_t at = 0, n = N_PROMPT; at + 1 < N_PROMPT + N_OUTPUT; at += n, n = 1) {
+    for (uint32_t at = 0, n = N_PROMPT; at + 1 < N_PROMPT + n_output; at += n, n = 1) {
         struct backend_row_set set = {
             .position = at, .ids = ids + at, .n_ids = n, .output = BACKEND_SAMPLE_LAST};
         for (uint32_t g = 0; g < info.n_groups; g++)
@@ -203,7 +203,7 @@ START_TEST(a_long_answer_holds_a_window_of_the_layers_that_have_one)
     struct model *model = make_windowed(models[_i].architecture, models[_i].n_layers);
     const uint32_t windowed = models[_i].n_groups - 1;
     make_prompt(ids, N_PROMPT);
-    generate_alone(model, ids);
+    generate_alone(model, ids, N_OUTPUT);
     struct engine *engine = start(model, config, &answer);
     const struct backend_info *info = engine_backend_info(engine);
     ck_assert_uint_eq(info->n_groups, models[_i].n_groups);
@@ -236,7 +236,7 @@ START_TEST(a_windowed_group_is_never_too_small_for_one)
     static int32_t ids[N_PROMPT + N_OUTPUT];
     struct model *model = make_windowed("phi3", 2);
     make_prompt(ids, N_PROMPT);
-    generate_alone(model, ids);
+    generate_alone(model, ids, N_OUTPUT);
     for (uint32_t n_blocks = 3; n_blocks <= 5; n_blocks++) {
         const struct backend_config config = {
             .n_slots = 2, .n_context = CONTEXT, .n_blocks = n_blocks, .max_rows = ROWS};
@@ -265,13 +265,13 @@ END_TEST
 START_TEST(a_conversation_goes_on_where_it_ended)
 {
     static struct answer answer;
-    static int32_t one[N_PROMPT + N_OUTPUT], other[N_PROMPT];
-    struct model *model = make_windowed("gemma3", 7);
+    static int32_t one[N_PROMPT + 40], other[N_PROMPT];
+    struct model *model = make_windowed("gemma2", 4);
     const struct backend_config config = {.n_slots = 2, .n_context = CONTEXT, .max_rows = ROWS};
     struct engine *engine = start(model, config, &answer);
     uint32_t most;
     make_prompt(one, N_PROMPT);
-    generate_alone(model, one);
+    generate_alone(model, one, 40);
     memcpy(other, one + 7, sizeof other);
     ask(engine, &answer, one, N_PROMPT, 20, 1, &most);
     ask(engine, &answer, other, N_PROMPT, 5, 1, &most);

@@ -66,9 +66,11 @@ START_TEST(the_gate_holds_a_shape_without_an_algorithm_to_our_own_rounding)
     static const char *const faults[] = {"cublasLtMatmulAlgoGetHeuristic=15",
                                          "cublasLtMatmulAlgoGetHeuristic=15:2"};
     static const char *const of[] = {"Q8_0", "BF16"};
+    struct synth_shape shape = small_shape;
     struct error err;
+    shape.n_layers = 1;
     for (int i = test_is_scaled() ? 3 : 0; i < 4; i++) {
-        model = make_model(&small_shape, of[i % 2]);
+        model = make_model(&shape, of[i % 2]);
         setenv("QUERN_EMU_CUBLAS", faults[i / 2], 1);
         ck_assert_msg(open_checked("", &err) == 0, "%s of %s: %s", faults[i / 2], of[i % 2], err.text);
         unsetenv("QUERN_EMU_CUBLAS");
@@ -120,12 +122,13 @@ static uint64_t bytes_of_step(struct backend *backend)
 START_TEST(a_profile_has_every_byte_of_weights_once)
 {
     static const char *const of[] = {"BF16", "Q4_K_M", "BF16", "Q4_K_M", "BF16"};
-    struct synth_shape borrowing = borrowing_shape;
+    struct synth_shape shape = small_shape, borrowing = borrowing_shape;
+    shape.n_layers = 1;
     borrowing.window = CONTEXT; /* one group of layers */
     for (int i = test_is_scaled(); i < 5; i += test_is_scaled() ? 3 : 1) {
         struct backend *own, *large = NULL;
         struct error err;
-        model = make_model(i == 4 ? &borrowing : &small_shape, of[i]);
+        model = make_model(i == 4 ? &borrowing : &shape, of[i]);
         own = open_backend(&quern_backend, 0);
         ck_assert_msg(open_with(i % 4 < 2 ? "" : "cublasLtMatmulAlgoGetHeuristic=15:2", &large, &err) == 0,
                       "%s", err.text);

@@ -25,30 +25,32 @@ export const key = {
   },
 };
 
-function inWords(status, said, retryAfter) {
+function inWords(status, said, retryAfter, sent) {
   const when = retryAfter ? ` Try again in ${retryAfter} s.` : "";
   const why = said ? `${said[0].toUpperCase()}${said.slice(1).replace(/\.$/, "")}.` : "";
-  if (status === 401) return key.value ? "The gateway does not know this key." : "This gateway requires a key.";
+  if (status === 401) return sent ? "The gateway does not know this key." : "This gateway requires a key.";
   if (status === 429) return `The pool is busy. ${why}${when}`;
   if (status === 503) return `The pool is unavailable. ${why}${when}`;
   return why || `The gateway returned status ${status}.`;
 }
 
-async function failure(answer) {
+// `sent` is the key that the request had: another may have been entered since.
+async function failure(answer, sent) {
   let said = "";
   try {
     said = (await answer.json()).error.message;
   } catch {
     // Something in between answered: the status has to do.
   }
-  const error = new GatewayError(inWords(answer.status, said, answer.headers.get("Retry-After")), answer.status);
-  if (answer.status === 401) onKeyNeeded(error.message);
+  const error = new GatewayError(inWords(answer.status, said, answer.headers.get("Retry-After"), sent), answer.status);
+  if (answer.status === 401 && sent === key.value) onKeyNeeded(error.message);
   return error;
 }
 
 async function ask(path, options = {}) {
   const headers = { ...options.headers };
-  if (key.value) headers.Authorization = `Bearer ${key.value}`;
+  const sent = key.value;
+  if (sent) headers.Authorization = `Bearer ${sent}`;
   let answer;
   try {
     answer = await fetch(path, { ...options, headers, cache: "no-store" });
@@ -56,7 +58,7 @@ async function ask(path, options = {}) {
     if (error.name === "AbortError") throw error;
     throw new GatewayError("The gateway does not answer. Is it still running, and is this machine connected?");
   }
-  if (!answer.ok) throw await failure(answer);
+  if (!answer.ok) throw await failure(answer, sent);
   return answer;
 }
 

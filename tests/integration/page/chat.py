@@ -206,3 +206,19 @@ class AskedForKeys(Base):
         page.driver.refresh()
         until(lambda: "workers ready" in page.text("#summary"), "the key is still there")
         self.assertNotIn(KEY, page.script("return JSON.stringify({...localStorage})"))
+
+    def test_a_late_answer_to_no_key_does_not_ask_again(self):
+        page = self.page
+        until(lambda: page.seen("#key-dialog"), "it asks for a key")
+        page.script("""window.late = []; const send = fetch; window.fetch = async (path, options) => {
+            const answer = await send(path, options);
+            if (answer.status === 401) await new Promise((release) => late.push(release));
+            return answer; }""")
+        until(lambda: page.script("return late.length"), "an answer is late")
+        page.one("#key").send_keys(KEY, Keys.ENTER)
+        page.set(temperature="0")
+        page.write(QUESTION)
+        self.assertEqual(page.answered(), ANSWER)
+        page.script("late.forEach((release) => release())")
+        until(lambda: "workers ready" in page.text("#summary"), "the late answer has come, and the next one")
+        self.assertFalse(page.seen("#key-dialog"))

@@ -158,11 +158,11 @@ START_TEST(a_prompt_can_be_cancelled_while_it_waits_and_while_it_is_prepared)
         struct message finished = expect(s, MESSAGE_FINISHED);
         ck_assert_uint_eq(finished.finished.id.bytes[0], end.id.bytes[0]);
         ck_assert_int_eq(finished.finished.end.reason, end.end.reason);
-        /* On a slow machine the first ones may have been done before the cancel came. */
-        if (end.id.bytes[0] > 4)
+        /* On a slow machine the first ones may have been done, or begun, before the cancel came. */
+        if (end.id.bytes[0] > 4) {
             ck_assert_int_eq(end.end.reason, END_CANCELLED);
-        if (end.end.reason == END_CANCELLED)
             ck_assert_uint_eq(finished.finished.count, 0);
+        }
     }
     struct message brief = text_assignment(20, BYTES_LITERAL("Hello there"), 5);
     say(s, &brief);

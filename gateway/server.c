@@ -278,11 +278,8 @@ int server_run(struct server *server)
     int timeout_ms = 0;
     body_reader_deliver(server->receiver.gateway->body_reader);
     exchange_make_on(streams);
-    for (int round = 0; timeout_ms == 0 && round < ROUNDS && clock_ns() - begun < ROUNDS_NS; round++) {
-        if (round == HANDSHAKE_ROUNDS && shakes_hands(&server->receiver)) {
-            timeout_ms = HANDSHAKE_MS; /* what comes meanwhile ends the pause */
-            break;
-        }
+    const int rounds = shakes_hands(&server->receiver) ? HANDSHAKE_ROUNDS : ROUNDS;
+    for (int round = 0; timeout_ms == 0 && round < rounds && clock_ns() - begun < ROUNDS_NS; round++) {
         MHD_UNSIGNED_LONG_LONG left;
         bool full = connections->n >= connections->most;
         MHD_run(server->daemon);
@@ -291,6 +288,8 @@ int server_run(struct server *server)
             timeout_ms = 0; /* it listens again when it runs the next time, and nothing else would wake us */
     }
     exchange_cut_late(streams, timeout_ms > 0);
+    if (timeout_ms == 0 && rounds == HANDSHAKE_ROUNDS)
+        timeout_ms = HANDSHAKE_MS; /* what comes meanwhile ends the pause */
     connections_expire(connections, begun, server->receiver.gateway->options.request_seconds);
     give_memory_back(server, begun);
     return streams->paced ? 0 : timeout_ms;

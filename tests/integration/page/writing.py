@@ -175,6 +175,7 @@ class Writing(Base):
         until(lambda: names() == ["A <b>new</b> name"], "it is deleted")
         self.assertEqual(page.all(".answer"), [])
         page.script("Storage.prototype.setItem = () => { throw new Error('full') }")
+        page.set(temperature="0")  # which another tab does not have
         page.write(QUESTION)
         self.assertEqual(page.answered(), ANSWER)
         self.assertTrue(page.seen("#not-kept"))

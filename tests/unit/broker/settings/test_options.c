@@ -2,9 +2,11 @@
 /* The command line, the file beneath it, and which hosts count as this machine. */
 
 #include "broker/settings/options_check.h"
+#include "broker/settings/sampling_options.h"
 #include "common/files/rundir.h"
 #include "tests/unit/run.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -481,6 +483,30 @@ START_TEST(a_public_host_is_a_name_or_an_address_of_a_pool_on_tcp)
 }
 END_TEST
 
+START_TEST(a_sampling_option_has_dashes_in_its_name_and_a_sentence_as_help)
+{
+    static const char *const helps[SAMPLING_N] = {
+#define HELP(name, least, most, initial, letter, help) help,
+        SAMPLING_PARAMETERS(HELP, HELP)};
+    struct sampling_option_texts texts;
+    struct argp_option rows[SAMPLING_OPTIONS];
+    sampling_options_fill(1000, 3, &texts, rows);
+    size_t i = 0;
+    for (size_t row = 0; row < SAMPLING_OPTIONS; row++) {
+        ck_assert_int_eq(rows[row].group, 3);
+        ck_assert_ptr_null(strchr(rows[row].name, '_'));
+        ck_assert_uint_eq(sampling_option_find(rows[row].name), sampling_option_of_key(rows[row].key - 1000));
+        if (rows[row].flags & OPTION_ALIAS)
+            continue;
+        ck_assert_int_eq(rows[row].key, 1000 + (int)i);
+        ck_assert_int_eq(rows[row].doc[0], toupper((unsigned char)helps[i][0]));
+        ck_assert_str_eq(rows[row].doc + 1, helps[i] + 1);
+        i++;
+    }
+    ck_assert_uint_eq(i, SAMPLING_N);
+}
+END_TEST
+
 static void add(TCase *tests)
 {
     tcase_add_test(tests, the_command_line_fills_every_field);
@@ -488,6 +514,7 @@ static void add(TCase *tests)
     tcase_add_test(tests, who_may_have_more_sessions_may_have_the_subscriptions_for_them);
     tcase_add_test(tests, an_invariant_pool_multiplies_by_no_library);
     tcase_add_test(tests, numbers_out_of_range_are_named);
+    tcase_add_test(tests, a_sampling_option_has_dashes_in_its_name_and_a_sentence_as_help);
     tcase_add_test(tests, each_number_has_its_bounds);
     tcase_add_test(tests, the_command_line_wins_over_the_file);
     tcase_add_test(tests, settings_are_read_again_as_a_whole_or_not_at_all);

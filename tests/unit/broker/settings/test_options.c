@@ -30,6 +30,7 @@ START_TEST(the_command_line_fills_every_field)
     ck_assert_uint_eq(options.context, 2048);
     ck_assert(options.has_frame_us);
     ck_assert_uint_eq(options.frame_us, 0);
+    ck_assert(!options.has_cached_blocks && !options.has_http_sse_ping && !options.has_http_thinking_budget);
     ck_assert_str_eq(options.tcp, "127.0.0.1:5000");
     ck_assert_uint_eq(options.slots, 0);
     ck_assert_uint_eq(options.drain_seconds, 60);

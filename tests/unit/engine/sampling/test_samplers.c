@@ -27,7 +27,7 @@ static int32_t sample_with(const float *logits, uint32_t n, const struct samplin
     return id;
 }
 
-/* Which ids ever come in `draws` positions; n ≤ 64. */
+/* Which ids ever come in `draws` positions: none beyond 63. */
 static uint64_t support(const float *logits, uint32_t n, const struct sampling *sampling, uint32_t draws)
 {
     struct sampler *sampler;
@@ -232,6 +232,32 @@ START_TEST(xtc_happens_as_often_as_it_is_asked_for_and_depends_on_seed_and_posit
     cold.xtc_probability = 1;
     cold.xtc_threshold = 0.0001;
     ck_assert_uint_eq(support(logits, 3, &cold, 300), 1u << 2);
+}
+END_TEST
+
+/* Top-k or min-p alone find their candidates without a look at the others, where the vocabulary is large. */
+START_TEST(the_deviation_is_that_of_all_logits_whatever_filter_comes_next)
+{
+    enum { LARGE = 4096 };
+    static float logits[LARGE];
+    for (uint32_t i = 0; i < LARGE; i++)
+        logits[i] = i < 64 ? 7 : i % 2 ? 4 : -4; /* a deviation of 4; of the first 64 alone, of 0.5 */
+    logits[0] = 10;
+    logits[32] = 9;
+    const uint64_t both = 1ull << 32 | 1, best = 1;
+    struct sampling s = plain;
+    s.top_n_sigma = 1;
+    s.top_k = 2;
+    ck_assert_uint_eq(support(logits, LARGE, &s, 300), both);
+    s.top_n_sigma = 0.2;
+    ck_assert_uint_eq(support(logits, LARGE, &s, 300), best);
+    s = plain;
+    s.top_n_sigma = 1;
+    s.temperature = 0.5;
+    s.min_p = 0.01;
+    ck_assert_uint_eq(support(logits, LARGE, &s, 300), both);
+    s.top_n_sigma = 0.2;
+    ck_assert_uint_eq(support(logits, LARGE, &s, 300), best);
 }
 END_TEST
 
@@ -489,6 +515,7 @@ static void add(TCase *tests)
     tcase_set_timeout(tests, 240);
     tcase_add_test(tests, filters_leave_what_their_definitions_say);
     tcase_add_test(tests, xtc_happens_as_often_as_it_is_asked_for_and_depends_on_seed_and_position);
+    tcase_add_test(tests, the_deviation_is_that_of_all_logits_whatever_filter_comes_next);
     tcase_add_test(tests, greedy_takes_the_likeliest_whatever_filters_are_on);
     tcase_add_test(tests, dry_penalizes_what_continues_a_repeat_by_its_length);
     tcase_add_test(tests, dry_counts_long_repeats_as_its_definition_does);

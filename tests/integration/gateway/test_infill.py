@@ -84,8 +84,6 @@ class Infill(Base):
                                                       "stream": True})[2]
         self.assertIn('"stop":true', events)
 
-    FILES = [{"text": "int a;\n", "time": 123, "filename": "a.c"}, {"text": "int b;\n", "time": [1, 2], "filename": "b.c"}]
-
     def test_ids_that_end_an_answer_end_a_filled_gap(self):
         """The model's own ends of a gap are added to them."""
         word = self.ids("a")[0]
@@ -93,6 +91,8 @@ class Infill(Base):
             answer = self.gateway.post("/v1/completions", prompt="x", suffix="y", max_tokens=4, stop_token_ids=ends,
                                        logit_bias={str(word): 100})[2]
             self.assertEqual((answer["choices"][0]["finish_reason"], answer["usage"]["completion_tokens"]), (finish, length))
+
+    FILES = [{"text": "int a;\n", "time": 123, "filename": "a.c"}, {"text": "int b;\n", "time": [1, 2], "filename": "b.c"}]
 
     def test_what_vscodes_plugin_sends_is_answered_as_it_reads_it(self):
         """First to warm the cache, then for several completions, of which it shows those that differ."""

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each difference between device and host is a line, and the bound of lines is one more. The test is the log.
- */
+/* Each difference between device and host is a line, and their bound is one more. The test is the log. */
 
 #include "proto/message.h"
 #include "tests/unit/run.h"
